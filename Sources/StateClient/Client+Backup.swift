@@ -50,3 +50,13 @@ extension Client {
         try call([Array("STATE.BACKUP".utf8), Array("NEXT".utf8)], .needsRESP3).byteValue
     }
 }
+
+extension Client {
+    /// The metrics of the daemon, in the text format of Prometheus.
+    ///
+    /// - Throws: ``StateError/Code/noPermission``; any other error of the daemon, or
+    ///   ``StateError/Code/unreachable``.
+    package func metrics() throws(StateError) -> [UInt8] {
+        try call([Array("STATE.METRICS".utf8)], .needsRESP3).byteValue ?? []
+    }
+}

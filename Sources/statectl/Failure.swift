@@ -8,8 +8,8 @@ enum Failure: Error {
     case negative
     /// The problems that the verb looks for were found and printed.
     case found
-    /// The daemon answers, and its storage has a problem, which was printed.
-    case unwell
+    /// What was asked about was printed; the exit code says what it is.
+    case condition(Int32)
     /// The daemon refused, or does not answer.
     case refused(StateError)
     /// A file cannot be read or written.
@@ -21,7 +21,7 @@ enum Failure: Error {
     var message: String? {
         switch self {
         case .usage(let sentence), .file(let sentence): sentence
-        case .negative, .found, .unwell, .brokenPipe: nil
+        case .negative, .found, .condition, .brokenPipe: nil
         case .refused(let error): Self.message(for: error)
         }
     }
@@ -40,7 +40,7 @@ enum Failure: Error {
         case .brokenPipe: 0
         case .negative: 1
         case .found: 4
-        case .unwell: 5
+        case .condition(let code): code
         case .usage, .file: 2
         case .refused(let error): Self.exitCode(for: error.code)
         }

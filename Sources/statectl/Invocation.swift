@@ -78,6 +78,11 @@ struct Invocation {
         )
     }
 
+    /// Reads a pattern in which no character has a meaning but a final `/`.
+    static func literal(_ text: [UInt8]) throws(StateError) -> Pattern {
+        try Pattern(literal: text)
+    }
+
     /// The value of the option; nil if it was not given.
     func value(_ option: String) -> [UInt8]? { options[option] }
 
@@ -177,12 +182,12 @@ struct Invocation {
     }
 
     private static func unknown(_ name: String, _ verb: Verb?, _ known: [Option]) -> String {
-        let nearest = Spelling.nearest(to: name, among: known.map(\.name))
+        let question = Spelling.question(Spelling.nearest(to: name, among: known.map(\.name)))
         guard let verb else {
-            return "unknown option '\(name)' before the verb; did you mean '\(nearest)'?"
+            return "unknown option '\(name)' before the verb\(question)"
         }
         let advice = verb.operandCount.upperBound > 0 ? " (if it is a value, put -- before it)" : ""
-        return "unknown option '\(name)' of '\(verb.name)'; did you mean '\(nearest)'?\(advice)"
+        return "unknown option '\(name)' of '\(verb.name)'\(question)\(advice)"
     }
 
     private func checkOperands(_ verb: Verb) throws(Failure) {

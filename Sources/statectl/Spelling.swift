@@ -1,8 +1,17 @@
 /// How similar words are.
 enum Spelling {
-    /// The candidate with the smallest edit distance to `word`; candidates are not empty.
-    static func nearest(to word: String, among candidates: [String]) -> String {
-        candidates.min { distance(word, $0) < distance(word, $1) } ?? word
+    /// The candidate with the smallest edit distance to `word`; nil if none is similar.
+    static func nearest(to word: String, among candidates: [String]) -> String? {
+        let found = candidates.map { (name: $0, distance: distance(word, $0)) }
+            .min { $0.distance < $1.distance }
+        // A third of its letters may be wrong.
+        guard let found, found.distance <= max(1, word.utf8.count / 3) else { return nil }
+        return found.name
+    }
+
+    /// The question after an error; empty if nothing is similar.
+    static func question(_ nearest: String?) -> String {
+        nearest.map { "; did you mean '\($0)'?" } ?? ""
     }
 
     /// The Levenshtein distance of the first 64 bytes.

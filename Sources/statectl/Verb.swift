@@ -34,7 +34,9 @@ struct Verb: Sendable {
     static func named(_ word: String) throws(Failure) -> Verb {
         if let verb = all.first(where: { $0.name == word }) { return verb }
         let nearest = otherNames[word] ?? Spelling.nearest(to: word, among: all.map(\.name))
-        throw .usage("unknown verb '\(word)'; did you mean '\(nearest)'?")
+        let question =
+            nearest == nil ? "; 'statectl --help' lists them" : Spelling.question(nearest)
+        throw .usage("unknown verb '\(word)'\(question)")
     }
 
     /// What other programs call the verbs.
@@ -77,9 +79,9 @@ struct Verb: Sendable {
             Statectl.delete
         ),
         Verb(
-            "list [PATTERN] [--keys|--long|--count|--children] [--at REV] [--json]",
+            "list [PATTERN] [--keys|--long|--count|--children] [--at REV] [--limit N] [--json]",
             0...1,
-            ["--keys", "--long", "--count", "--children", "--at REV"],
+            ["--keys", "--long", "--count", "--children", "--at REV", "--limit N"],
             Help.list,
             Statectl.list
         ),
@@ -178,6 +180,8 @@ struct Verb: Sendable {
         Verb("sync [--json]", 0...0, [], Help.sync, Statectl.sync),
         Verb("ping [--json]", 0...0, [], Help.ping, Statectl.ping),
         Verb("status [--json]", 0...0, [], Help.status, Statectl.status),
+        Verb("health [--json]", 0...0, [], Help.health, Statectl.health),
+        Verb("metrics [--http]", 0...0, ["--http"], Help.metrics, Statectl.metrics),
         Verb("watches [--json]", 0...0, [], Help.watches, Statectl.watches),
         Verb(
             "check [PATTERN] [--json] | statectl check --store|--data DIRECTORY",

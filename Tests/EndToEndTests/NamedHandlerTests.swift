@@ -273,7 +273,7 @@ struct NamedHandlerTests {
     }
 
     @Test func `handlers lists them, and forget removes one`() throws {
-        #expect(try Statectl.run(daemon, "handlers").text.isEmpty)
+        #expect(try Statectl.run(daemon, "handlers").lines.count == 1)
         let revision = try set("w/a")
         _ = try position(of: handler("--from", "0", "--count", "1"))
         let lines = try Statectl.run(daemon, "handlers").lines

@@ -11,8 +11,11 @@ struct SystemdUnitTests {
 
     /// Copies of the units of `kind`, which start what was built here.
     private func runnableUnits(_ kind: String) throws -> [String] {
-        let backups = ["stated-backup@daily.service", "stated-backup@daily.timer"]
-        let names = ["stated.socket", "stated.service"] + (kind == "system" ? backups : [])
+        let others = [
+            "stated-backup@daily.service", "stated-backup@daily.timer", "stated-metrics.socket",
+            "stated-metrics@daily.service",
+        ]
+        let names = ["stated.socket", "stated.service"] + (kind == "system" ? others : [])
         return try names.map { name in
             // An instance is made of its template.
             let file = name.split(separator: "daily").joined()

@@ -256,6 +256,7 @@ extension Verb.Name {
         case .stateCompact: [VisibilityRow("STATE.COMPACT")]
         case .stateBackup:
             [VisibilityRow("STATE.BACKUP BEGIN"), VisibilityRow("STATE.BACKUP NEXT")]
+        case .stateMetrics: [VisibilityRow("STATE.METRICS")]
         case .stateStatus: [VisibilityRow("STATE.STATUS")]
         case .stateSync: [VisibilityRow("STATE.SYNC")]
         case .stateHandler:

@@ -22,6 +22,11 @@ extension CommitQueue {
         // A revision up to which somebody asks for it may not be stored yet.
         if isAsked(compaction) { storeDeferred() }
         takeRequests(&compaction)
+        let start = clinux_monotonic_nanoseconds()
+        defer {
+            let time = clinux_monotonic_nanoseconds() - start
+            meter.withLock { $0.compaction += time }
+        }
         do throws(StateError) {
             let step = try compacting.compact(while: goesOn)
             compaction.pause = 0

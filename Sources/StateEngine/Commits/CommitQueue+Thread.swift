@@ -26,7 +26,8 @@ extension CommitQueue {
                 let start = clinux_monotonic_nanoseconds()
                 if answeredAt > 0 { patience.note(nanoseconds: start - answeredAt) }
                 answeredAt = 0
-                let count = batch.transactionCount
+                let (count, changes) = (batch.transactionCount, batch.changeCount)
+                let byteCount = batch.byteCount
                 let finished = commit(batch)
                 // Order matters: the replies go before the checkpoint.
                 let waiting = answer(finished)
@@ -35,12 +36,18 @@ extension CommitQueue {
                     let end = clinux_monotonic_nanoseconds()
                     pace = Pace(after: count, waiting: waiting, took: end - start, at: end)
                     backing.maintain()
+                    let maintained = clinux_monotonic_nanoseconds()
                     compactBetweenCommits(&compaction, after: end - start)
+                    meter.withLock {
+                        $0.note(count, changes, byteCount, start, end, maintained: maintained)
+                    }
                     if isForThread, pace.expectedCount == 1 {
                         answeredAt = clinux_monotonic_nanoseconds()
                         if patience.pays { awaitNext(until: answeredAt + patience.limit) }
                     }
-                case .failed(_, let error): if !error.isOutcomeUnknown { backing.maintain() }
+                case .failed(_, let error):
+                    meter.withLock { $0.failedCount += count }
+                    if !error.isOutcomeUnknown { backing.maintain() }
                 case .edited, .reopened, .unopened, .raised, .compacted, .room, .stored, .deferral:
                     break
                 }

@@ -97,6 +97,8 @@ final class CommitQueue: Sendable {
     /// Whether the commit thread waits for something to commit.
     let waits = Atomic(false)
     private let thread: WorkerThread
+    /// What the commit thread did.
+    let meter = StateLock(CommitMeter())
 
     /// Makes a queue; its thread is not started yet.
     ///

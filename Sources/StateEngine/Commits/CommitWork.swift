@@ -171,3 +171,46 @@ extension CommitQueue.State {
         return .rest(nanoseconds: max(1, time - clinux_monotonic_nanoseconds()))
     }
 }
+
+/// What the commit thread has done since its start; all counts rise only.
+package struct CommitMeter: Sendable {
+    /// Transactions that are durable, and how many batches they were.
+    package private(set) var commitCount = 0
+    package private(set) var batchCount = 0
+    /// Transactions that failed.
+    package internal(set) var failedCount = 0
+    /// Changes, and the bytes of their keys and values.
+    package private(set) var changeCount = 0
+    package private(set) var byteCount = 0
+    /// The time of all batches until they were durable, in nanoseconds.
+    package private(set) var nanoseconds: Int64 = 0
+    /// Batches by their time: those up to each of ``bounds``, then all others.
+    package private(set) var counts = [Int](repeating: 0, count: CommitMeter.bounds.count + 1)
+    /// The time of checkpoints and of compaction on the commit thread, in nanoseconds.
+    package private(set) var maintenance: Int64 = 0
+    package internal(set) var compaction: Int64 = 0
+
+    /// In microseconds.
+    package static let bounds: [Int64] = [
+        100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
+        1_000_000, 2_500_000, 10_000_000,
+    ]
+
+    mutating func note(
+        _ commits: Int,
+        _ changes: Int,
+        _ bytes: Int,
+        _ start: Int64,
+        _ end: Int64,
+        maintained: Int64
+    ) {
+        batchCount += 1
+        commitCount += commits
+        changeCount += changes
+        byteCount += bytes
+        nanoseconds += end - start
+        maintenance += maintained - end
+        let microseconds = (end - start) / 1_000
+        counts[CommitMeter.bounds.firstIndex { microseconds <= $0 } ?? counts.count - 1] += 1
+    }
+}

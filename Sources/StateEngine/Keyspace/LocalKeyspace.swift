@@ -92,6 +92,9 @@ public final class LocalKeyspace: WaitableKeyspace {
     /// The history, if the backing keeps one.
     package var history: (any HistoryBacking)? { queue.capabilities.history }
 
+    /// What the commit thread has done.
+    package var meter: CommitMeter { queue.meter.withLock { $0 } }
+
     /// What compacts the history; nil if nothing does.
     package var compaction: (any CompactingBacking)? { queue.capabilities.compaction }
 

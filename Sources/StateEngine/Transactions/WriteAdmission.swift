@@ -238,6 +238,11 @@ package struct WriteRefusals: ~Copyable {
     /// The process may not use more memory: values may not grow.
     package var memoryShortage: StateError?
 
+    /// Whether storage or memory refuses writes now.
+    package var areAny: Bool {
+        closure != nil || reopening != nil || diskShortage != nil || memoryShortage != nil
+    }
+
     /// The disk is full from now on, or has room again.
     mutating func setShortage(_ shortage: StateError?, at time: Int64) {
         if diskShortage == nil { (shortSince, shortRefusalCount) = (time, 0) }

@@ -9,10 +9,12 @@ struct AdministrationCommands {
     private let registry: Registry
     private let statistics: CommandStatistics
     private let monitors: Monitors
+    private let metrics: MetricsCommand
 
     init(_ services: Services) {
         (registry, statistics) = (services.registry, services.statistics)
         monitors = services.monitors
+        metrics = MetricsCommand(services)
     }
 
     func run(
@@ -48,6 +50,7 @@ struct AdministrationCommands {
             context.output.writeArray(2)
             context.output.writeInteger(context.core.isPersistent ? 1 : 0)
             context.output.writeInteger(0)
+        case .metrics: try metrics.write(&context)
         case .listModules: context.output.writeArray(0)
         case .access(let command): try run(command, context)
         case .slowLog(let command): try run(command, context)

@@ -33,6 +33,9 @@ package final class RepeatedLines {
         }
     }
 
+    /// How often a rule refused something.
+    package internal(set) var denialCount = 0
+
     private struct Window {
         var kind: Kind
         var level: LogLevel
@@ -112,6 +115,7 @@ extension ReplyGate {
     func logDenial(_ context: borrowing CommandContext) {
         guard let denial = context.core.admission.lastDenial else { return }
         context.core.admission.lastDenial = nil
+        repeated.denialCount += 1
         let connection = context.connection
         let uid = connection.peer.uid
         let kind = RepeatedLines.Kind(subject: .denial(rule: denial.rule), uid: uid)

@@ -108,6 +108,7 @@ struct HeldReplies: ~Copyable {
     private var first = 0
 
     var isEmpty: Bool { first == holds.count }
+    var count: Int { holds.count - first }
     var byteCount: Int { bytes.count }
     /// Their approximate memory.
     var footprint: Int { bytes.footprint + holds.capacity * MemoryLayout<Hold>.stride }

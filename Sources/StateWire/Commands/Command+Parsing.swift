@@ -72,6 +72,7 @@ extension Command {
         case .stateCompact: self = try readCompact(rest)
         case .stateBackup: self = .stateBackup(try readBackup(rest))
         case .stateStatus: self = .stateStatus
+        case .stateMetrics: self = .administer(.metrics)
         case .stateSync: self = .stateSync
         case .stateHandler: self = try readHandler(rest)
         case .stateHandlers: self = .stateHandlers

@@ -146,6 +146,7 @@ extension Verb {
         Verb(.stateCompact, -1, "Removes superseded changes from the history."),
         Verb(.stateBackup, -2, "Returns the store at one revision, piece by piece."),
         Verb(.stateStatus, 1, "Returns the state of the store and the daemon."),
+        Verb(.stateMetrics, 1, "Returns the metrics of the daemon, in the format of Prometheus."),
         Verb(.stateSync, 1, "Replies once everything written so far is on stable storage."),
         Verb(.stateHandler, -3, writes: true, "Attaches, advances or forgets a named handler."),
         Verb(.stateHandlers, 1, "Lists the named handlers and the position of each."),

@@ -33,6 +33,7 @@ package struct Verb: Sendable {
         case stateCompact = "state.compact"
         case stateBackup = "state.backup"
         case stateStatus = "state.status"
+        case stateMetrics = "state.metrics"
         case stateSync = "state.sync"
         case stateHandler = "state.handler"
         case stateHandlers = "state.handlers"

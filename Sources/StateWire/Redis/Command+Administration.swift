@@ -12,6 +12,8 @@ extension Command {
         /// WAITAOF; the number of local stores that must have everything.
         case awaitStorage(locals: Int64)
         case listModules
+        /// STATE.METRICS.
+        case metrics
         case access(AccessCommand)
         case slowLog(SlowLogCommand)
         case latency(LatencyCommand)

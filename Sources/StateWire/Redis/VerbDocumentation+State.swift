@@ -43,6 +43,7 @@ extension VerbDocumentation {
             "<BEGIN [NOHISTORY | SINCE revision EPOCH epoch] | NEXT | END>"
         ),
         .init(.stateStatus, .state),
+        .init(.stateMetrics, .state),
         .init(.stateSync, .state),
         .init(
             .stateHandler,

@@ -74,7 +74,7 @@ extension Verb {
     package var isForAdministrators: Bool {
         switch name {
         case .flushall, .flushdb, .monitor, .slowlog, .latency, .stateReload, .stateCompact,
-            .stateBackup:
+            .stateBackup, .stateMetrics:
             true
         default: false
         }

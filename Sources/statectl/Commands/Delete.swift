@@ -9,6 +9,11 @@ extension Statectl {
         let isDryRun = invocation.has("--dry-run")
         let commit = try attempt(try client.delete(patterns, isDryRun: isDryRun))
         output.write(commit, isJSON: invocation.isJSON)
+        let glob = invocation.operands.first { $0.contains { "*?".utf8.contains($0) } }
+        if commit.count == 0, let glob {
+            let shown = String(decoding: glob, as: UTF8.self)
+            Output.report("no key is named '\(shown)': delete takes keys and prefixes, not globs")
+        }
     }
 
     private static func patterns(_ invocation: Invocation) throws(Failure) -> [Pattern] {

@@ -10,7 +10,7 @@ extension Statectl {
         let client = try invocation.connect()
         if invocation.isJSON || invocation.has("--long") {
             guard let entry = try attempt(try client.entry(for: key, at: revision)) else {
-                throw .negative
+                throw absent(key, output)
             }
             if invocation.isJSON {
                 output.write(json: json(entry, key))
@@ -23,13 +23,19 @@ extension Statectl {
             revision == nil
                 ? try client.value(for: key) : try client.entry(for: key, at: revision)?.value
         )
-        guard let value = found else { throw .negative }
+        guard let value = found else { throw absent(key, output) }
         if output.isTerminal, !invocation.has("--raw") {
             output.writeEscaped(value)
         } else {
             output.write(value)
         }
         if !invocation.has("--raw") { output.write("\n") }
+    }
+
+    /// Says it on a terminal; a script has the exit code.
+    private static func absent(_ key: Key, _ output: Output) -> Failure {
+        if output.isTerminal { Output.report("there is no key '\(key)'") }
+        return .negative
     }
 
     private static func expiry(of entry: Client.Entry) -> String {

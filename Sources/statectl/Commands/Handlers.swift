@@ -15,7 +15,7 @@ extension Statectl {
         let handlers = try attempt(try client.handlers())
         if invocation.isJSON {
             for handler in handlers { output.write(json: json(handler)) }
-        } else if !handlers.isEmpty {
+        } else {
             try output.writeTable(
                 ["NAME", "UID", "POSITION", "LAG", "PID", "DONE", "PATTERNS"],
                 handlers.map(row)

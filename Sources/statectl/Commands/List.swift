@@ -13,6 +13,7 @@ extension Statectl {
         }
         let pattern = try invocation.pattern()
         let revision = try invocation.number("--at", atLeast: 0)
+        let limit = try invocation.number("--limit", atLeast: 1) ?? .max
         let client = try invocation.connect()
         guard !invocation.has("--count") else {
             let count = try attempt(try client.count(of: pattern, at: revision))
@@ -23,8 +24,10 @@ extension Statectl {
         let isLong = invocation.has("--long")
         var pages = client.pages(of: pattern, keysOnly: keysOnly, isLong: isLong, at: revision)
         var users = UserNames()
-        while let page = try attempt(try pages.next()) {
-            for entry in page {
+        var count: Int64 = 0
+        while count < limit, let page = try attempt(try pages.next()) {
+            for entry in page where count < limit {
+                count += 1
                 if invocation.isJSON {
                     output.write(json: json(entry, &users))
                 } else {
@@ -33,6 +36,20 @@ extension Statectl {
                 try output.flushIfLarge()
             }
         }
+        if count == 0, revision == nil { try hintAtPrefix(invocation, client) }
+    }
+
+    /// Says on standard error that there are keys below a name that is no key.
+    private static func hintAtPrefix(
+        _ invocation: Invocation,
+        _ client: Client
+    ) throws(Failure) {
+        guard let name = invocation.operands.first, let last = name.last,
+            last != UInt8(ascii: "/"), !name.contains(where: { "*?[".utf8.contains($0) }),
+            try attempt(try client.count(of: Invocation.literal(name + "/".bytes))) > 0
+        else { return }
+        let shown = String(decoding: name, as: UTF8.self)
+        Output.report("'\(shown)' is no key, but there are keys below it: statectl list \(shown)/")
     }
 
     private static func write(

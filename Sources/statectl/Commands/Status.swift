@@ -16,6 +16,6 @@ extension Statectl {
             output.writeAligned(fields.map { ($0.name, $0.text) })
         }
         let problems = fields.filter { ["storage", "store"].contains($0.name) && $0.text != "ok" }
-        if !problems.isEmpty { throw .unwell }
+        if !problems.isEmpty { throw .condition(5) }
     }
 }

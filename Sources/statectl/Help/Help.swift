@@ -44,6 +44,8 @@ enum Help {
           compact              remove old changes from the history
           ping                 check that the daemon answers
           status               print the state of the daemon: sizes, counters, problems
+          health               print whether the daemon serves and stores; the exit code says it
+          metrics              print the metrics of the daemon for Prometheus
           watches              print each watch and how far it is
           check [PATTERN]      list the stored values that a rule now refuses, or check the store
           explain KEY          print the options that apply to a key, and the rules that set them
@@ -163,6 +165,7 @@ enum Help {
                     one in the schema, else the JSON type of the value
           --count   print only how many
           --at REV  the state at that revision
+          --limit N at most so many lines
           --children
                     print only the next level below a prefix: keys, and prefixes that end in /
 

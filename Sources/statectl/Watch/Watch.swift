@@ -38,15 +38,31 @@ private struct Watcher {
         let handler = try NamedHandler(invocation)
         isNamed = handler != nil
         command = try ChangeCommand(invocation, isNamed: isNamed, until: deadline)
+        let start = try Client.HandlerStart(invocation)
+        if case .revision(let revision) = start, !isNamed {
+            try Watcher.requirePast(revision, invocation)
+        }
         watch = try ResumedWatch(
             invocation,
             try invocation.operands.map(Invocation.pattern),
-            from: try Client.HandlerStart(invocation),
+            from: start,
             ResumedWatch.Options(latest: isLatest, previous: withPrevious),
             for: handler,
             until: deadline,
             needsReader: true
         )
+    }
+
+    /// Refuses a revision that does not exist yet: the daemon would answer with all that it has.
+    private static func requirePast(
+        _ revision: Int64,
+        _ invocation: Invocation
+    ) throws(Failure) {
+        let fields = try attempt(try invocation.newClient().status())
+        guard let current = fields.first(where: { $0.name == "revision" })?.number,
+            revision > current
+        else { return }
+        throw .usage("watch: --from \(revision) is above the current revision, \(current)")
     }
 
     mutating func run(_ output: inout Output) throws(Failure) {

@@ -1,0 +1,286 @@
+import CLinux
+import StateEngine
+import StateWire
+
+/// STATE.METRICS: what the daemon counts, in the text format of Prometheus 0.0.4.
+///
+/// https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
+struct MetricsCommand {
+    private let services: Services
+
+    init(_ services: Services) { self.services = services }
+
+    /// - Complexity: O(*n*) in connections, watches, handlers and verbs that were used.
+    func write(_ context: inout CommandContext) throws(StateError) {
+        try context.requireAdmin("STATE.METRICS")
+        var text = MetricsText()
+        writeProcess(context, &text)
+        writeCommits(services.keyspace.meter, &text)
+        writeQueues(context, &text)
+        writeClients(&text)
+        writeStorage(context, &text)
+        writeRefusals(context, &text)
+        writeCommands(&text)
+        try writeHandlers(&context, &text)
+        context.output.writeBulk(text.bytes)
+    }
+
+    private func writeProcess(_ context: borrowing CommandContext, _ text: inout MetricsText) {
+        let version = services.settings.options.version
+        text.gauge(
+            "build_info",
+            "The version of the daemon; always 1.",
+            [([("version", version)], 1)]
+        )
+        text.gauge(
+            "start_time_seconds",
+            "When the daemon started, in seconds since 1970.",
+            Double(services.registry.startedAt) / 1_000
+        )
+        text.gauge("keys", "Keys.", Double(context.core.entries.durableCount))
+        let revision = context.core.revisions.durable
+        text.gauge("revision", "The newest durable revision.", Double(revision))
+        text.counter(
+            "expired_keys_total",
+            "Keys that have expired.",
+            Double(context.core.entries.deadlines.expiredCount)
+        )
+    }
+
+    private func writeCommits(_ meter: CommitMeter, _ text: inout MetricsText) {
+        text.counter("commits_total", "Durable commits.", Double(meter.commitCount))
+        text.counter(
+            "failed_commits_total",
+            "Commits that storage refused.",
+            Double(meter.failedCount)
+        )
+        text.counter("changes_total", "Durable changes of keys.", Double(meter.changeCount))
+        text.counter(
+            "change_bytes_total",
+            "Bytes of the keys and values of durable commits.",
+            Double(meter.byteCount)
+        )
+        text.histogram(
+            "sync_duration_seconds",
+            "Time from the write of a batch of commits until it is on stable storage.",
+            bounds: CommitMeter.bounds.map { Double($0) / 1_000_000 },
+            counts: meter.counts,
+            sum: Double(meter.nanoseconds) / 1e9
+        )
+        text.counter(
+            "checkpoint_seconds_total",
+            "Time in which the commit thread moved the log into the database.",
+            Double(meter.maintenance) / 1e9
+        )
+        text.counter(
+            "compaction_seconds_total",
+            "Time in which the commit thread removed old changes.",
+            Double(meter.compaction) / 1e9
+        )
+    }
+
+    private func writeQueues(_ context: borrowing CommandContext, _ text: inout MetricsText) {
+        text.gauge(
+            "queue_bytes",
+            "Bytes of changes that wait for stable storage.",
+            Double(context.core.pending.byteCount)
+        )
+        let deferred = services.registry.store.deferred()
+        text.gauge(
+            "deferred_changes",
+            "Changes with durability interval that are not stored yet.",
+            Double(deferred.count)
+        )
+        let held = services.registry.connections.reduce(0) { $0 + $1.outbound.held.count }
+        text.gauge("held_replies", "Replies that wait for stable storage.", Double(held))
+        let phases = services.registry.watchCounts.map { name, count in
+            ([("phase", String("\(name)".dropFirst("watches_".count)))], Double(count))
+        }
+        text.gauge("watches", "Watches by phase.", phases)
+    }
+
+    private func writeClients(_ text: inout MetricsText) {
+        let registry = services.registry
+        text.gauge("clients", "Connections.", Double(registry.count))
+        text.counter("connections_total", "Accepted connections.", Double(registry.acceptedCount))
+        text.counter(
+            "slow_clients_ended_total",
+            "Connections that were ended because the client did not read.",
+            Double(registry.letGoCount)
+        )
+        let memory = registry.memory
+        text.gauge(
+            "memory_bytes",
+            "Memory by budget.",
+            [
+                ([("budget", "process")], Double(clinux_heap_byte_count())),
+                ([("budget", "clients")], Double(memory.byteCount)),
+                ([("budget", "input")], Double(memory.inputByteCount)),
+            ]
+        )
+        text.gauge(
+            "memory_limit_bytes",
+            "The limits of the budgets of memory.",
+            [
+                ([("budget", "clients")], Double(memory.byteLimit)),
+                ([("budget", "input")], Double(services.settings.options.inputByteCount)),
+            ]
+        )
+    }
+
+    private func writeStorage(_ context: borrowing CommandContext, _ text: inout MetricsText) {
+        let refusals = context.core.admission.refusals.areAny
+        text.gauge("writable", "1 if storage accepts writes, else 0.", refusals ? 0 : 1)
+        let report = services.registry.store.report()
+        let damaged = services.registry.store.damage != nil
+        let issues = report.filter { ["compaction", "checkpoint", "store"].contains($0.0) }
+        text.gauge(
+            "ok",
+            "1 if a part of the storage has no problem, else 0.",
+            issues.map { part, issue in
+                ([("part", part)], issue == "ok" && !(part == "store" && damaged) ? 1 : 0)
+            }
+        )
+        let sizes: [(field: String, help: String)] = [
+            ("database_bytes", "The size of the database."),
+            ("free_bytes", "Unused bytes in the database."),
+            ("log_bytes", "The size of the write-ahead log."),
+            ("history_rows", "Changes and present values in the store."),
+            ("history_backlog", "Changes beyond the retention that are not removed yet."),
+            ("log_lines_dropped", "Lines of the log that nobody read in time."),
+        ]
+        for (field, help) in sizes {
+            guard let number = report.first(where: { $0.0 == field }).flatMap({ Double($0.1) })
+            else { continue }
+            if field == "log_lines_dropped" {
+                text.counter("\(field)_total", help, number)
+            } else {
+                text.gauge(field, help, number)
+            }
+        }
+    }
+
+    private func writeRefusals(_ context: borrowing CommandContext, _ text: inout MetricsText) {
+        text.counter(
+            "denials_total",
+            "Requests that a rule refused.",
+            Double(services.gate.repeated.denialCount)
+        )
+        text.counter(
+            "memory_refusals_total",
+            "Replies and connections that were refused for memory.",
+            Double(services.registry.memory.refusedCount)
+        )
+        text.counter(
+            "undone_commits_total",
+            "Commits that were undone after an early reply.",
+            Double(services.registry.early.undoneCount)
+        )
+        let errors = services.statistics.errors.sorted { $0.key < $1.key }
+        text.counter(
+            "errors_total",
+            "Errors that clients got, by code.",
+            errors.map { ([("code", $0.key)], Double($0.value)) }
+        )
+    }
+
+    private func writeCommands(_ text: inout MetricsText) {
+        let used = Verb.all.filter { services.statistics.counts[$0.index].calls > 0 }
+        text.counter(
+            "commands_total",
+            "Commands by verb.",
+            used.map { verb in
+                (
+                    [("verb", verb.name.rawValue)],
+                    Double(services.statistics.counts[verb.index].calls)
+                )
+            }
+        )
+    }
+
+    private func writeHandlers(
+        _ context: inout CommandContext,
+        _ text: inout MetricsText
+    ) throws(StateError) {
+        var rows: [(labels: [(String, String)], value: Double)] = []
+        let newest = context.core.revisions.lastChange
+        let epoch = context.core.epoch
+        context.core.forEachMetadataEntry(&context.receipt) { recordName, record in
+            guard let (uid, name) = HandlerRecord.parts(of: recordName),
+                let handler = try? HandlerRecord(record, of: recordName), handler.epoch == epoch,
+                let position = handler.position
+            else { return }
+            let labels = [("uid", "\(uid)"), ("handler", String(name))]
+            rows.append((labels, Double(max(0, newest - position))))
+        }
+        text.gauge("handler_lag_revisions", "Revisions that a named handler is behind.", rows)
+    }
+}
+
+/// Writes metrics, each with its description and type.
+private struct MetricsText {
+    private(set) var bytes: [UInt8] = []
+
+    typealias Row = (labels: [(String, String)], value: Double)
+
+    mutating func gauge(_ name: String, _ help: String, _ value: Double) {
+        family(name, "gauge", help, [([], value)])
+    }
+
+    mutating func gauge(_ name: String, _ help: String, _ rows: [Row]) {
+        family(name, "gauge", help, rows)
+    }
+
+    mutating func counter(_ name: String, _ help: String, _ value: Double) {
+        family(name, "counter", help, [([], value)])
+    }
+
+    mutating func counter(_ name: String, _ help: String, _ rows: [Row]) {
+        family(name, "counter", help, rows)
+    }
+
+    /// `counts` has one more than `bounds`, for all that is above.
+    mutating func histogram(
+        _ name: String,
+        _ help: String,
+        bounds: [Double],
+        counts: [Int],
+        sum: Double
+    ) {
+        head(name, "histogram", help)
+        var total = 0
+        for (index, count) in counts.enumerated() {
+            total += count
+            let bound = index < bounds.count ? "\(bounds[index])" : "+Inf"
+            row("\(name)_bucket", [("le", bound)], Double(total))
+        }
+        row("\(name)_sum", [], sum)
+        row("\(name)_count", [], Double(total))
+    }
+
+    /// Nothing for no rows: a type without samples is allowed, and says nothing.
+    private mutating func family(_ name: String, _ type: String, _ help: String, _ rows: [Row]) {
+        guard !rows.isEmpty else { return }
+        head(name, type, help)
+        for (labels, value) in rows { row(name, labels, value) }
+    }
+
+    private mutating func head(_ name: String, _ type: String, _ help: String) {
+        add("# HELP stated_\(name) \(help)\n# TYPE stated_\(name) \(type)\n")
+    }
+
+    private mutating func row(_ name: String, _ labels: [(String, String)], _ value: Double) {
+        let shown = labels.map { "\($0.0)=\"\(MetricsText.escaped($0.1))\"" }.joined(separator: ",")
+        // Whole numbers have no fraction.
+        let number = value == value.rounded() && abs(value) < 1e15 ? "\(Int64(value))" : "\(value)"
+        add("stated_\(name)\(shown.isEmpty ? "" : "{\(shown)}") \(number)\n")
+    }
+
+    /// Names of handlers have no newlines; `\` and `"` are escaped.
+    private static func escaped(_ text: String) -> String {
+        text.contains { $0 == "\\" || $0 == "\"" }
+            ? text.map { $0 == "\\" || $0 == "\"" ? "\\\($0)" : "\($0)" }.joined() : text
+    }
+
+    private mutating func add(_ text: String) { bytes += text.utf8 }
+}

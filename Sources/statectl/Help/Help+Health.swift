@@ -1,0 +1,33 @@
+// The help of the verbs that watch over the daemon.
+extension Help {
+    static let health = """
+        Prints in a line whether the daemon serves and stores. The exit code says the same:
+
+          0  ok: it answers, and accepts writes
+          1  read-only: it answers, and refuses writes: the disk or the memory is full, or the store
+             is being opened again
+          2  unreachable: it does not answer
+          3  damaged: what is stored is damaged, or a file of the store is missing
+          4  degraded: all is accepted, but a checkpoint or the compaction fails
+
+        If several apply, the first of 2, 3, 1, 4.
+
+        examples:
+          statectl health
+          statectl health --json --reply-timeout 2s
+
+        """
+
+    static let metrics = """
+        Prints the metrics of the daemon in the text format of Prometheus. You need admin rights.
+
+          --http  answers one HTTP request on standard input and output, as the unit
+                  stated-metrics.socket has it: GET /metrics, and GET /health, which has the
+                  status 200 or 503
+
+        examples:
+          statectl metrics
+          statectl metrics > /var/lib/prometheus/node-exporter/stated.prom
+
+        """
+}

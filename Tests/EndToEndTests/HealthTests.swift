@@ -1,0 +1,156 @@
+import Glibc
+import StateClient
+import StateEngine
+import StateTestSupport
+import Testing
+
+/// `statectl health` and `statectl metrics`.
+struct HealthTests {
+    private func metric(_ line: String, _ text: String) -> Double? {
+        text.split(separator: "\n").first { $0.hasPrefix(line + " ") }
+            .flatMap { Double($0.dropFirst(line.count + 1)) }
+    }
+
+    @Test func `health is in the exit code: it serves, or does not answer`() throws {
+        let daemon = try Daemon()
+        let well = try Statectl.run(daemon, "health")
+        #expect(well.exitCode == 0 && well.text == "ok\n")
+        try daemon.stop()
+        let gone = try Statectl.run(daemon, "health", "--json")
+        #expect(gone.exitCode == 2 && gone.text.hasPrefix("{\"health\":\"unreachable\","))
+    }
+
+    @Test(.enabled(if: SmallFileSystem.isPossible, "only root may mount a file system"))
+    func `a full disk is read-only, for health, status and metrics, until there is room`() throws {
+        let directory = try TemporaryDirectory()
+        let disk = try SmallFileSystem(at: directory.path(of: "data"))
+        let daemon = try Daemon(directory: directory)
+        _ = try? directory.write([UInt8](repeating: 7, count: 40 << 20), to: "data/ballast")
+        let client = try daemon.connect()
+        let value = [UInt8](repeating: 1, count: 64 << 10)
+        for number in 0..<400 {
+            guard (try? client.set(value, for: try Key("k/\(number)"))) != nil else { break }
+        }
+        for _ in 0..<50 { _ = try? client.set(value, for: "more") }
+        let full = try Statectl.run(daemon, "health")
+        #expect(full.exitCode == 1 && full.text.hasPrefix("read-only: full since 20"), "\(full)")
+        #expect(try Statectl.run(daemon, "status").exitCode == 5)
+        let text = try Statectl.run(daemon, "metrics").text
+        #expect(metric("stated_writable", text) == 0)
+        let lines = daemon.log.split(separator: "\n").filter { $0.contains("disk full") }
+        #expect((1...2).contains(lines.count), "\(daemon.log)")
+
+        unlink(directory.path(of: "data/ballast"))
+        let isWell = try eventually(within: .seconds(30)) {
+            try Statectl.run(daemon, "health").exitCode == 0
+        }
+        #expect(isWell)
+        #expect(try Statectl.run(daemon, "status").exitCode == 0)
+        try daemon.stop()
+        withExtendedLifetime(disk) {}
+    }
+
+    @Test func `metrics count commits, their time, denials, errors and the lag of handlers`() throws
+    {
+        let daemon = try Daemon()
+        let handler = try Statectl.run(
+            daemon,
+            "watch",
+            "k/",
+            "--name",
+            "a\"b",
+            "--count",
+            "1",
+            "--timeout",
+            "1ms",
+            "--",
+            "true"
+        )
+        #expect(handler.exitCode == 1, "\(handler)")
+        let client = try daemon.connect()
+        for number in 0..<5 { try client.set(Array("v".utf8), for: try Key("k/\(number)")) }
+        #expect(try Statectl.run(daemon, "set", "k/1", "x", "--if-absent").exitCode == 4)
+        let text = try Statectl.run(daemon, "metrics").text
+        #expect(metric("stated_keys", text) == 5)
+        #expect(metric("stated_changes_total", text) == 5)
+        // The handler is a commit without a change.
+        #expect(metric("stated_commits_total", text) ?? 0 >= 6)
+        let batches = metric("stated_sync_duration_seconds_count", text)
+        #expect(metric("stated_sync_duration_seconds_bucket{le=\"+Inf\"}", text) == batches)
+        #expect(metric("stated_sync_duration_seconds_sum", text) ?? 0 > 0)
+        #expect(metric("stated_errors_total{code=\"CONFLICT\"}", text) == 1)
+        #expect(
+            metric("stated_handler_lag_revisions{uid=\"\(geteuid())\",handler=\"a\\\"b\"}", text)
+                == 5
+        )
+        #expect(metric("stated_writable", text) == 1)
+        #expect(metric("stated_clients", text) == 2)
+    }
+
+    @Test func `one request of HTTP gets one reply, and others than GET none of it`() throws {
+        let daemon = try Daemon()
+        func ask(_ request: String) throws -> [String] {
+            try Statectl.run(daemon, "metrics", "--http", input: request).text
+                .split(separator: "\r\n", omittingEmptySubsequences: false).map(String.init)
+        }
+        let metrics = try ask("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
+        #expect(metrics[0] == "HTTP/1.1 200 OK")
+        let body = try #require(metrics.last)
+        #expect(body.hasPrefix("# HELP stated_build_info "))
+        #expect(metrics.contains("Content-Length: \(body.utf8.count)"))
+        #expect(try ask("HEAD /metrics HTTP/1.0\r\n\r\n").last == "")
+        #expect(try ask("GET /health HTTP/1.1\r\n\r\n").last == "ok \n")
+        #expect(try ask("GET / HTTP/1.1\r\n\r\n")[0] == "HTTP/1.1 404 Not Found")
+        #expect(try ask("POST /metrics HTTP/1.1\r\n\r\n")[0].contains("405"))
+        #expect(try ask("SET a b\r\n\r\n")[0].contains("400"))
+        #expect(try ask("GET /metrics HTTP/1.1\r\n")[0].contains("400"))
+        try daemon.stop()
+        #expect(try ask("GET /health HTTP/1.1\r\n\r\n")[0].contains("503"))
+        #expect(try ask("GET /metrics HTTP/1.1\r\n\r\n")[0].contains("503"))
+    }
+
+    @Test(.enabled(if: access("/usr/bin/promtool", X_OK) == 0, "promtool is not installed"))
+    func `promtool finds nothing wrong with the metrics and the alerts`() throws {
+        let daemon = try Daemon()
+        #expect(try Statectl.run(daemon, "set", "a", "b").exitCode == 0)
+        let metrics = try Statectl.run(daemon, "metrics").output
+        let check = try runCommand("/usr/bin/promtool", ["check", "metrics"], input: metrics)
+        #expect(check.exitCode == 0 && check.error.isEmpty && check.output.isEmpty, "\(check)")
+        let rules = packageRoot + "/config/prometheus/stated.rules.yml"
+        let alerts = try runCommand("/usr/bin/promtool", ["check", "rules", rules])
+        #expect(alerts.exitCode == 0, "\(alerts)")
+    }
+
+    @Test func `each metric is described in docs/operations.md, and each alert names one`() throws {
+        let daemon = try Daemon()
+        let names = try Statectl.run(daemon, "metrics").lines.filter { $0.hasPrefix("# TYPE ") }
+            .map { String($0.split(separator: " ")[2]) }
+        let page = String(
+            decoding: try readFile(packageRoot + "/docs/operations.md"),
+            as: UTF8.self
+        )
+        #expect(names.count > 30)
+        for name in names { #expect(page.contains("`\(name)`"), "\(name)") }
+    }
+
+    @Test func `a listing says when only keys below the name exist, and has a limit`() throws {
+        let daemon = try Daemon()
+        let client = try daemon.connect()
+        for number in 0..<5 { try client.set([49], for: try Key("audio/\(number)")) }
+        let list = try Statectl.run(daemon, "list", "audio")
+        #expect(list.exitCode == 0 && list.output.isEmpty)
+        #expect(list.errorText.contains("statectl list audio/"))
+        #expect(try Statectl.run(daemon, "list", "none").errorText == "")
+        #expect(try Statectl.run(daemon, "list", "audio/", "--limit", "2").lines.count == 2)
+        let delete = try Statectl.run(daemon, "delete", "audio/*")
+        #expect(delete.text == "0\n" && delete.errorText.contains("not globs"))
+        let watch = try Statectl.run(daemon, "watch", "/", "--from", "99", "--timeout", "1s")
+        #expect(watch.exitCode == 2 && watch.errorText.contains("above the current revision, 5"))
+        #expect(try Statectl.run(daemon, "xyzzy").errorText.contains("lists them"))
+        #expect(try Statectl.run(daemon, "lits").errorText.contains("did you mean 'list'?"))
+        let terminal = try Statectl.runOnTerminal(daemon, "get absent")
+        #expect(terminal.text.contains("there is no key 'absent'"), "\(terminal)")
+        #expect(try Statectl.run(daemon, "get", "absent").error.isEmpty)
+        #expect(try Statectl.run(daemon, "handlers").text.hasPrefix("NAME"))
+    }
+}
