@@ -4,8 +4,8 @@ enum Spelling {
     static func nearest(to word: String, among candidates: [String]) -> String? {
         let found = candidates.map { (name: $0, distance: distance(word, $0)) }
             .min { $0.distance < $1.distance }
-        // A third of its letters may be wrong.
-        guard let found, found.distance <= max(1, word.utf8.count / 3) else { return nil }
+        // Two letters may be swapped, or a third of them wrong.
+        guard let found, found.distance <= max(2, word.utf8.count / 3) else { return nil }
         return found.name
     }
 

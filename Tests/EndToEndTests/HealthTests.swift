@@ -81,7 +81,7 @@ struct HealthTests {
         #expect(metric("stated_errors_total{code=\"CONFLICT\"}", text) == 1)
         #expect(
             metric("stated_handler_lag_revisions{uid=\"\(geteuid())\",handler=\"a\\\"b\"}", text)
-                == 5
+                == 6
         )
         #expect(metric("stated_writable", text) == 1)
         #expect(metric("stated_clients", text) == 2)

@@ -60,6 +60,9 @@ package protocol CompactingBacking: HistoryBacking {
     /// Any thread may call it. A transaction that is under way is finished.
     func pauseCompaction()
 
+    /// Ends the pause: no backup reads the history any more.
+    func resumeCompaction()
+
     /// Rises before and after each time that changes may be removed from the history: it is odd
     /// meanwhile.
     ///
@@ -86,6 +89,9 @@ extension CompactingBacking {
 
     /// Does nothing: nothing is backed up.
     package func pauseCompaction() {}
+
+    /// Nothing is backed up.
+    package func resumeCompaction() {}
 
     /// Nothing is backed up.
     package var removalCount: Int { 0 }

@@ -130,6 +130,8 @@ final class CompactionPause: Sendable {
         end.store(time + CompactionPause.milliseconds, ordering: .sequentiallyConsistent)
     }
 
+    func finish() { end.store(.min, ordering: .sequentiallyConsistent) }
+
     func isOn(_ clock: () -> Int64) -> Bool {
         let end = end.load(ordering: .sequentiallyConsistent)
         return end > .min && clock() < end

@@ -61,6 +61,8 @@ extension SQLiteBacking: CompactingBacking {
 
     package func pauseCompaction() { pause.begin(at: clock()) }
 
+    package func resumeCompaction() { pause.finish() }
+
     package var removalCount: Int { pause.removalCount }
 
     package func compact(while goesOn: () -> Bool) throws(StateError) -> CompactionStep {

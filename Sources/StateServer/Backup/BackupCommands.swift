@@ -21,7 +21,7 @@ struct BackupCommands {
             try begin(includesHistory: includesHistory, since, &context)
         case .next: try next(context)
         case .end:
-            context.connection.session.backup = nil
+            end(context.connection)
             context.output.writeOK()
         }
     }
@@ -86,12 +86,21 @@ struct BackupCommands {
         context.output.writeBulk(head + metadata)
     }
 
+    /// Ends the backup of a connection, and the pause of compaction if no other one is read.
+    private func end(_ connection: Connection) {
+        connection.session.backup = nil
+        guard !services.registry.connections.contains(where: { $0.session.backup != nil }) else {
+            return
+        }
+        services.keyspace.compaction?.resumeCompaction()
+    }
+
     private func next(_ context: borrowing CommandContext) throws(StateError) {
         guard let reading = context.connection.session.backup else {
             throw StateError(.err, "no backup was begun: STATE.BACKUP BEGIN comes first")
         }
         guard !reading.hasEnded else {
-            context.connection.session.backup = nil
+            end(context.connection)
             context.output.writeNull(context.version)
             return
         }

@@ -57,6 +57,7 @@ extension Server {
         switch outcome {
         case .durable(let revision):
             registry.early.settle(through: revision)
+            hasReportedFull = false
             if registry.watchCount > 0 { scheduleProgress() }
         case .failed(let revision, let error):
             services.access.noteFailure(from: revision)
@@ -79,7 +80,7 @@ extension Server {
             options.log(.error, "the store cannot be reopened yet; will retry: \(error)")
         case .room(let shortage?): options.log(.error, shortage.message)
         case .room(nil):
-            fullDiskLineAt = .min / 2
+            hasReportedFull = false
             options.log(.notice, "the disk has room again: writes are accepted")
         case .deferral(let failure?):
             options.log(
@@ -92,12 +93,11 @@ extension Server {
         }
     }
 
-    /// A full disk fails each write: that is one line a minute.
+    /// A full disk fails each write: that is one line until a write succeeds.
     private func logFailure(_ error: StateError, from revision: Int64) {
-        let now = SystemClock.monotonicMilliseconds()
         let isFull = error.code == .noSpace
-        if isFull, now < fullDiskLineAt + 60_000 { return }
-        if isFull { fullDiskLineAt = now }
+        if isFull, hasReportedFull { return }
+        hasReportedFull = isFull
         let advice = isFull ? "; writes fail until there is room" : ""
         options.log(.error, "writes from revision \(revision) on failed: \(error)\(advice)")
     }

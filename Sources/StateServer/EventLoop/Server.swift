@@ -81,8 +81,8 @@ package final class Server {
     var registry: Registry { services.registry }
     var history: HistoryReader { services.history }
 
-    /// When a line said last that the disk is full, in monotonic milliseconds.
-    var fullDiskLineAt = Int64.min / 2
+    /// Whether a line said that the disk is full, and no write has succeeded since.
+    var hasReportedFull = false
 
     /// Serves until a signal comes, then stops in order.
     ///
