@@ -227,6 +227,12 @@ let package = Package(
             swiftSettings: strict
         ),
         .executableTarget(
+            name: "json5check",
+            dependencies: ["StateJSON", "StateModel"],
+            path: "Tests/JSON5Check",
+            swiftSettings: tests
+        ),
+        .executableTarget(
             name: "StateTestProgram",
             dependencies: ["StateClient", "StateSQLite", "StateContainers"],
             path: "Tests/StateTestProgram",

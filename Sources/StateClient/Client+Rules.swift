@@ -27,6 +27,24 @@ extension Client {
         public let needsRestart: [OptionChange]
     }
 
+    /// What a reload would do.
+    public struct ReloadPreview: Hashable, Sendable {
+        /// Why it would be refused: each error with its place, and the line of the file.
+        public let errors: [[String]]
+        /// What can be used, but is probably not meant, in the same form.
+        public let warnings: [[String]]
+        /// Changes that a reload would make at once.
+        public let changed: [OptionChange]
+        /// Changes that only the next start would make.
+        public let needsRestart: [OptionChange]
+        /// How many stored values were checked under the new rules.
+        public let checkedCount: Int64
+        /// How many of them the new rules refuse.
+        public let refusedCount: Int64
+        /// The first 100 of those.
+        public let refused: [RefusedValue]
+    }
+
     /// An option that applies to a key.
     public struct ExplainedOption: Hashable, Sendable {
         /// Its name in the file: `limits.valueBytes`.
@@ -37,16 +55,20 @@ extension Client {
         public let rule: Int64
         /// The pattern of that rule; empty if none sets it.
         public let keys: [UInt8]
+        /// The line of that rule, after the name of a file of `rules.d`; empty if none sets it.
+        public let source: String
     }
 
     /// A rule of the daemon's configuration.
     public struct Rule: Hashable, Sendable {
         /// Its number, from 1, as in messages.
         public let number: Int64
-        /// Its pattern.
+        /// Its pattern; a rule with several has a row for each.
         public let keys: [UInt8]
         /// Its options, as an object in JSON.
         public let options: String
+        /// Its line, after the name of a file of `rules.d`.
+        public let source: String
     }
 
     /// A stored value that a rule now refuses.
@@ -94,6 +116,26 @@ extension Client {
         )
     }
 
+    /// What ``reload()`` would do now; nothing changes.
+    ///
+    /// - Throws: The daemon's error, or ``StateError/Code/unreachable``.
+    /// - Complexity: The daemon checks each stored value, a few milliseconds at a time.
+    public func previewOfReload() throws(StateError) -> ReloadPreview {
+        let reply = try ask("STATE.RELOAD", [Array("DRYRUN".utf8)])
+        func findings(_ name: String) -> [[String]] {
+            (reply[name]?.elements ?? []).map { ($0.elements ?? []).compactMap(\.textValue) }
+        }
+        return ReloadPreview(
+            errors: findings("errors"),
+            warnings: findings("warnings"),
+            changed: try reply.rows("changed").map(OptionChange.init),
+            needsRestart: try reply.rows("restart").map(OptionChange.init),
+            checkedCount: try reply.number("checked"),
+            refusedCount: try reply.number("refused"),
+            refused: try reply.rows("values").map(RefusedValue.init)
+        )
+    }
+
     /// The options that apply to a key, whether or not it exists; those that rules set come first.
     ///
     /// - Throws: The daemon's error, or ``StateError/Code/unreachable``.
@@ -103,7 +145,8 @@ extension Client {
                 name: try row.text(0),
                 value: try row.text(1),
                 rule: try row.number(2),
-                keys: try row.bytes(3)
+                keys: try row.bytes(3),
+                source: row[4]?.textValue ?? ""
             )
         }
     }
@@ -113,7 +156,12 @@ extension Client {
     /// - Throws: The daemon's error, or ``StateError/Code/unreachable``.
     public func rules() throws(StateError) -> [Rule] {
         try ask("STATE.RULES").rows().map { row throws(StateError) in
-            Rule(number: try row.number(0), keys: try row.bytes(1), options: try row.text(2))
+            Rule(
+                number: try row.number(0),
+                keys: try row.bytes(1),
+                options: try row.text(2),
+                source: row[3]?.textValue ?? ""
+            )
         }
     }
 
@@ -134,17 +182,21 @@ extension Client {
         let reply = try ask("STATE.CHECK", [pattern.argument] + after)
         return Refusals(
             checkedCount: try reply.number("checked"),
-            values: try reply.rows("refused").map { row throws(StateError) in
-                RefusedValue(
-                    key: try row.bytes(0),
-                    revision: try row.number(1),
-                    issue: try row.text(2)
-                )
-            },
+            values: try reply.rows("refused").map(RefusedValue.init),
             files: try reply.rows("files").map { row throws(StateError) in
                 RefusedFile(path: try row.text(0), issue: try row.text(1))
             },
             next: reply["next"]?.byteValue
+        )
+    }
+}
+
+extension Client.RefusedValue {
+    fileprivate init(_ row: Fields) throws(StateError) {
+        self.init(
+            key: try row.bytes(0),
+            revision: try row.number(1),
+            issue: try row.text(2)
         )
     }
 }

@@ -20,11 +20,17 @@ package struct JSONPath: Hashable, Sendable, CustomStringConvertible {
         return path
     }
 
-    /// In the syntax of JavaScript.
-    package var description: String {
-        steps.reduce(into: "") { text, step in
+    /// In the syntax of JavaScript, but elements are counted from 1, as messages count rules.
+    package var description: String { description(countingFrom: 1) }
+
+    /// The same; the first array that it goes through is counted from `first`.
+    package func description(countingFrom first: Int) -> String {
+        var start = first
+        return steps.reduce(into: "") { text, step in
             switch step {
-            case .element(let index): text += "[\(index)]"
+            case .element(let index):
+                text += "[\(index + start)]"
+                start = 1
             case .member(let name) where JSONPath.isWord(name):
                 text += text.isEmpty ? name : ".\(name)"
             case .member(let name): text += "[\"\(name)\"]"

@@ -37,13 +37,16 @@ package enum UTF8Sequence {
     }
 
     /// Whether all of the bytes are UTF-8.
-    package static func isValid(_ bytes: Bytes) -> Bool {
+    package static func isValid(_ bytes: Bytes) -> Bool { invalidPlace(bytes) == nil }
+
+    /// The offset of the first byte that is not part of a well-formed sequence; nil if all are.
+    package static func invalidPlace(_ bytes: Bytes) -> Int? {
         var index = 0
         while index < bytes.count {
             let length = length(in: bytes, at: index)
-            if length == 0 { return false }
+            if length == 0 { return index }
             index += length
         }
-        return true
+        return nil
     }
 }

@@ -1,77 +1,200 @@
 import StateEngine
 import StateJSON
 
-/// Checks that concern two options of a configuration together.
-extension Configuration {
-    static func check(_ table: RuleTable, _ path: JSONPath) throws(OptionFault) {
+/// Checks that concern several rules together.
+struct RuleTableChecks {
+    private(set) var faults: [OptionFault] = []
+    private(set) var warnings: [OptionFault] = []
+
+    private let table: RuleTable
+    /// How many pairs of globs are compared; a file with more of them is only warned about.
+    private var pairsLeft = 2_000_000
+
+    init(_ table: RuleTable) {
+        self.table = table
+        checkTies()
+        checkDirectories()
+        checkHiddenGlobs()
+        for rule in table.rules { checkDefault(rule) }
+    }
+
+    private mutating func add(_ rule: Rule, _ option: String, _ message: String) {
+        guard faults.count < OptionReader.faultLimit else { return }
+        faults.append(
+            rule.fault(
+                option.split(separator: ".").reduce(rule.path) {
+                    $0.member(String($1))
+                },
+                message
+            )
+        )
+    }
+
+    // MARK: Ties
+
+    /// Refuses two rules that set one option of a key and of which neither is more specific.
+    private mutating func checkTies() {
         // Compares only rules that can conflict: for 5,000 rules, comparing all pairs took 5 s.
-        var alike: [[UInt8]: [Rule]] = [:]
-        var inFiles: [Rule] = []
-        for rule in table.rules {
-            let place = path.element(rule.index)
-            for other in alike[rule.keys.literal, default: []] { try checkTie(rule, other, place) }
-            alike[rule.keys.literal, default: []].append(rule)
-            if case .file = rule.backing {
-                for other in inFiles { try checkDirectories(rule, other, place) }
-                inFiles.append(rule)
+        var known: [Pattern.Kind: [[UInt8]: [Int]]] = [:]
+        var globs: [[UInt8]: [(rule: Int, keys: Pattern)]] = [:]
+        for (index, rule) in table.rules.enumerated() {
+            for keys in rule.keys {
+                guard keys.kind != .glob else {
+                    globs[keys.literal, default: []].append((index, keys))
+                    continue
+                }
+                for other in known[keys.kind]?[keys.literal] ?? [] { checkTie(rule, other, keys) }
+                known[keys.kind, default: [:]][keys.literal, default: []].append(index)
             }
-            try checkDefault(rule, table, place)
+        }
+        for (_, group) in globs.sorted(by: { $0.value[0].rule < $1.value[0].rule })
+        where group.count > 1 {
+            checkTies(of: group)
         }
     }
 
-    private static func checkTie(
-        _ rule: Rule,
-        _ other: Rule,
-        _ path: JSONPath
-    ) throws(OptionFault) {
-        guard rule.ties(with: other),
+    /// Compares globs with one literal part.
+    ///
+    /// Two of them can only match one key if the bytes behind the last metacharacter of one end those
+    /// of the other.
+    private mutating func checkTies(of group: [(rule: Int, keys: Pattern)]) {
+        var known: [[UInt8]: [(rule: Int, keys: Pattern, shape: GlobShape)]] = [:]
+        let shaped = group.map { ($0.rule, $0.keys, GlobShape($0.keys)) }
+        for (rule, keys, shape) in shaped.sorted(by: { $0.2.tail.count < $1.2.tail.count }) {
+            for start in 0...shape.tail.count {
+                for other in known[Array(shape.tail[start...])] ?? [] where other.rule != rule {
+                    guard pairsLeft > 0 else { return warnOfPairs(rule) }
+                    pairsLeft -= 1
+                    guard shape.meets(other.shape) else { continue }
+                    let (first, last) = (min(rule, other.rule), max(rule, other.rule))
+                    checkTie(table.rules[last], first, keys)
+                }
+            }
+            known[shape.tail, default: []].append((rule, keys, shape))
+        }
+    }
+
+    private mutating func warnOfPairs(_ rule: Int) {
+        guard !warnings.contains(where: { $0.message == RuleTableChecks.manyGlobs }) else { return }
+        let rule = table.rules[rule]
+        warnings.append(rule.fault(rule.path.member("keys"), RuleTableChecks.manyGlobs))
+    }
+
+    private static let manyGlobs =
+        "there are too many globs that begin and end alike to compare all of them; of two that are "
+        + "equally specific, the first in the file applies"
+
+    private mutating func checkTie(_ rule: Rule, _ other: Int, _ keys: Pattern) {
+        let other = table.rules[other]
+        guard other.index != rule.index,
             let name = rule.optionNames.first(where: other.optionNames.contains)
         else { return }
-        let shown = rule.keys.bytes.withUnsafeBytes { StateError.quoted($0) }
-        throw OptionFault(
-            path.member(name),
-            "rules[\(other.index)] sets this option too, and neither rule is more specific for \(shown); "
+        let shown = keys.bytes.withUnsafeBytes { StateError.quoted($0) }
+        add(
+            rule,
+            name,
+            "\(other.place) sets this option too, and neither rule is more specific for \(shown); "
                 + "remove one"
         )
     }
 
-    private static func checkDirectories(
-        _ rule: Rule,
-        _ other: Rule,
-        _ path: JSONPath
-    ) throws(OptionFault) {
-        guard case .file(let directory, _) = rule.backing,
-            case .file(let second, _) = other.backing
-        else { return }
-        let (mine, theirs) = (parts(directory), parts(second))
-        guard mine.starts(with: theirs) || theirs.starts(with: mine) else { return }
-        throw OptionFault(
-            path.member("directory"),
-            "\(directory) overlaps \(second) of rules[\(other.index)]; each rule needs its own "
-                + "directory"
-        )
+    // MARK: Rules that never apply
+
+    /// Warns of options of a glob whose keys all belong to a prefix that sets the same options: a
+    /// prefix is more specific.
+    private mutating func checkHiddenGlobs() {
+        var prefixes: [[UInt8]: [Int]] = [:]
+        for (index, rule) in table.rules.enumerated() {
+            for keys in rule.keys where keys.kind == .prefix {
+                prefixes[keys.literal, default: []].append(index)
+            }
+        }
+        guard !prefixes.isEmpty else { return }
+        for rule in table.rules where warnings.count < 100 {
+            guard !rule.keys.isEmpty, rule.keys.allSatisfy({ $0.kind == .glob }) else { continue }
+            let names = rule.optionNames.filter { name in
+                rule.keys.allSatisfy { hides(name, $0, prefixes) != nil }
+            }
+            guard let name = names.first, let keys = rule.keys.first,
+                let hiding = hides(name, keys, prefixes)
+            else { continue }
+            let other = table.rules[hiding]
+            let isWhole = names.count == rule.optionNames.count
+            warnings.append(
+                rule.fault(
+                    isWhole ? rule.path : rule.path.member(name),
+                    isWhole
+                        ? "this rule never applies: \(other.place) sets its options for a prefix of all "
+                            + "of its keys, and a prefix is more specific than a glob"
+                        : "this option never applies: \(other.place) sets it for a prefix of all keys "
+                            + "of this rule, and a prefix is more specific than a glob"
+                )
+            )
+        }
     }
 
-    private static func parts(_ directory: String) -> [Substring] {
-        directory.split(separator: "/").filter { $0 != "." }
+    /// The rule for a prefix of all keys of a glob that sets an option.
+    private func hides(_ name: String, _ glob: Pattern, _ prefixes: [[UInt8]: [Int]]) -> Int? {
+        for length in (0...glob.literal.count).reversed()
+        where length == 0 || glob.literal[length - 1] == UInt8(ascii: "/") {
+            let found = prefixes[Array(glob.literal[..<length])]?.first {
+                table.rules[$0].optionNames.contains(name)
+            }
+            if let found { return found }
+        }
+        return nil
+    }
+
+    // MARK: Directories and defaults
+
+    /// Refuses directories that contain each other.
+    private mutating func checkDirectories() {
+        var inFiles: [(parts: [String], directory: String, rule: Rule)] = []
+        for rule in table.rules {
+            guard case .file(let directory, _) = rule.backing else { continue }
+            if let (other, who) = table.exposure(of: rule) {
+                add(
+                    rule,
+                    "mode",
+                    "\(who) could read the files, but \(other.place) restricts who may read the keys; "
+                        + "remove these bits, or name a group that may read them"
+                )
+            }
+            let parts = directory.split(separator: "/").filter { $0 != "." }.map { String($0) }
+            inFiles.append((parts, directory, rule))
+        }
+        // Whatever is inside a directory comes directly behind it.
+        inFiles.sort { left, right in
+            left.parts == right.parts
+                ? left.rule.index < right.rule.index
+                : left.parts.lexicographicallyPrecedes(right.parts)
+        }
+        for (outer, inner) in zip(inFiles, inFiles.dropFirst())
+        where inner.parts.starts(with: outer.parts) {
+            let isLater = inner.rule.index > outer.rule.index
+            let (rule, other) = isLater ? (inner, outer) : (outer, inner)
+            add(
+                rule.rule,
+                "directory",
+                "\(rule.directory) overlaps \(other.directory) of \(other.rule.place); each rule "
+                    + "needs its own directory"
+            )
+        }
     }
 
     /// A default must be a valid value of its key.
-    private static func checkDefault(
-        _ rule: Rule,
-        _ table: RuleTable,
-        _ path: JSONPath
-    ) throws(OptionFault) {
-        guard let standard = rule.standard else { return }
-        let holding = rule.keys.literal.withUnsafeBytes { table.byKey.rule(for: $0) }
+    private mutating func checkDefault(_ rule: Rule) {
+        guard let standard = rule.standard, let keys = rule.keys.first else { return }
+        let holding = keys.literal.withUnsafeBytes { table.byKey.rule(for: $0) }
         guard let holding else { return }
         if standard.count > holding.values.byteCount {
-            let rule = (holding.settings.limits[.valueBytes]?.rule).map {
-                "rules[\($0)].limits.valueBytes"
+            let limit = (holding.settings.limits[.valueBytes]?.rule).map {
+                "limits.valueBytes of \($0)"
             }
-            throw OptionFault(
-                path.member("default"),
-                "it has \(standard.count) bytes; \(rule ?? "a value with a schema") allows at most "
+            return add(
+                rule,
+                "default",
+                "it has \(standard.count) bytes; \(limit ?? "a value with a schema") allows at most "
                     + "\(holding.values.byteCount)"
             )
         }
@@ -80,10 +203,7 @@ extension Configuration {
             schema.value.issues(of: $0, depthLimit: holding.values.depth)
         }
         guard let issue = issues.first else { return }
-        throw OptionFault(
-            path.member("default"),
-            "rules[\(schema.rule)].schema refuses it: \(issue)"
-        )
+        add(rule, "default", "the schema of \(schema.rule) refuses it: \(issue)")
     }
 }
 

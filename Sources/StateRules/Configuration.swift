@@ -21,11 +21,23 @@ package struct Configuration: Sendable {
     package var history = HistoryLimits()
     /// The rules for keys and changes.
     package private(set) var rules = RuleTable([])
-
-    /// What can be used and is probably a mistake, with its place.
-    package var warnings: [OptionFault] { rules.rules.flatMap { $0.schema?.warnings ?? [] } }
+    /// What can be used, but is probably not meant.
+    package private(set) var warnings: [OptionFault] = []
 
     package init() {}
+
+    /// A file with rules beside the main one: an object with `rules` alone.
+    package struct Part: Sendable {
+        /// For messages; nil for the main file.
+        package let name: String?
+        package let value: JSONValue
+        /// The lines of its rules; empty if they are not known.
+        package let lines: [Int]
+
+        package init(name: String? = nil, value: JSONValue, lines: [Int] = []) {
+            (self.name, self.value, self.lines) = (name, value, lines)
+        }
+    }
 
     /// Reads a configuration.
     ///
@@ -34,26 +46,67 @@ package struct Configuration: Sendable {
     ///   - base: The options that the file does not set; its rules are not used.
     ///   - accounts: Finds users and groups by name.
     ///   - schemas: Finds the schemas in files beside it.
-    /// - Throws: ``OptionFault``, for the first thing that cannot be used.
+    /// - Throws: ``OptionFault``, with everything that cannot be used.
     package init(
         _ value: JSONValue,
         over base: Configuration = Configuration(),
         accounts: AccountDirectory,
         schemas: SchemaLibrary = SchemaLibrary()
     ) throws(OptionFault) {
+        try self.init([Part(value: value)], over: base, accounts: accounts, schemas: schemas)
+    }
+
+    /// Reads a configuration in several files, of which the first has all options, the others rules;
+    /// their rules are numbered on.
+    package init(
+        _ parts: [Part],
+        over base: Configuration = Configuration(),
+        accounts: AccountDirectory,
+        schemas: SchemaLibrary = SchemaLibrary()
+    ) throws(OptionFault) {
         self = base
-        rules = RuleTable([])
-        var reader = try OptionReader(value, at: JSONPath())
+        (rules, warnings) = (RuleTable([]), [])
+        var (faults, rules): ([OptionFault], [Rule]) = ([], [])
+        for (index, part) in parts.enumerated() {
+            let known = rules.count
+            do throws(OptionFault) {
+                var reader = try OptionReader(part.value, at: JSONPath())
+                do throws(OptionFault) {
+                    if index == 0 { try readOptions(&reader, accounts) }
+                    _ = try reader.read("rules") { value, path throws(OptionFault) in
+                        try Configuration.read(&rules, value, path, part, accounts, schemas)
+                    }
+                } catch { reader.note(error) }
+                try reader.finish()
+            } catch {
+                faults += error.located(in: index, after: index == 0 ? 0 : known).all
+            }
+            for place in rules.indices.dropFirst(known) {
+                rules[place].part = index
+                rules[place].indexInPart = place - known
+            }
+        }
+        self.rules = RuleTable(rules)
+        let checks = RuleTableChecks(self.rules)
+        warnings += rules.flatMap { rule in
+            rule.warnings.map { $0.located(in: rule.part, after: rule.index - rule.indexInPart) }
+        }
+        warnings += checks.warnings
+        if let fault = OptionFault(faults + checks.faults) { throw fault }
+    }
+
+    private mutating func readOptions(
+        _ reader: inout OptionReader,
+        _ accounts: AccountDirectory
+    ) throws(OptionFault) {
+        // For editors.
+        _ = try reader.string("$schema")
         try reader.object("socket") { reader throws(OptionFault) in
             try readSocket(&reader, accounts)
         }
         dataDirectory = try reader.string("data", Configuration.path) ?? dataDirectory
         try reader.object("limits") { reader throws(OptionFault) in try readLimits(&reader) }
         try reader.object("history") { reader throws(OptionFault) in try readHistory(&reader) }
-        _ = try reader.read("rules") { value, path throws(OptionFault) in
-            try readRules(value, path, accounts, schemas)
-        }
-        try reader.finish()
     }
 
     private static func path(_ text: String, _ path: JSONPath) throws(OptionFault) -> String {
@@ -88,7 +141,10 @@ package struct Configuration: Sendable {
         }
         socket.path = path ?? socket.path
         socket.mode = mode ?? socket.mode
-        socket.group = try reader.string("group", accounts.groupNumber) ?? socket.group
+        let group = try reader.string("group") { name, path throws(OptionFault) in
+            try accounts.groupNumber(name, path, &warnings)
+        }
+        socket.group = (group ?? nil) ?? socket.group
     }
 
     /// Permission bits in octal that let the daemon use its own socket; nil for anything else.
@@ -105,9 +161,10 @@ package struct Configuration: Sendable {
         }
         let most = limits.largestValueByteCount
         if reader.has("valueBytes"), limits[.valueBytes] > most {
-            throw OptionFault(
-                reader.path.member("valueBytes"),
-                "expected at most \(most): a value and its key must fit into limits.transactionBytes"
+            reader.note(
+                "valueBytes",
+                "expected at most \(Quantity.text(byteCount: Int64(most))): a value and its key must "
+                    + "fit into limits.transactionBytes"
             )
         }
     }
@@ -126,10 +183,11 @@ package struct Configuration: Sendable {
             guard let time = try reader.duration(name) else { return nil }
             let most = Duration.milliseconds(range.upperBound)
             guard time <= most else {
-                throw OptionFault(
-                    reader.path.member(name),
+                reader.note(
+                    name,
                     "expected at most \(Quantity.text(most)), not \(Quantity.text(time))"
                 )
+                return nil
             }
             return Int(time / .milliseconds(1))
         }
@@ -141,24 +199,25 @@ package struct Configuration: Sendable {
         history.byteCount = try reader.byteCount("bytes") ?? history.byteCount
     }
 
-    private mutating func readRules(
+    /// Reads the rules of a file; those with faults are there as far as they could be read.
+    private static func read(
+        _ rules: inout [Rule],
         _ value: JSONValue,
         _ path: JSONPath,
+        _ part: Part,
         _ accounts: AccountDirectory,
         _ schemas: SchemaLibrary
     ) throws(OptionFault) {
-        let elements = try value.elements(path).enumerated()
-        rules = RuleTable(
-            try elements.map { (index, element) throws(OptionFault) in
-                try Rule(
-                    element.value,
-                    at: element.path,
-                    index: index,
-                    accounts: accounts,
-                    schemas: schemas
-                )
-            }
-        )
-        try Configuration.check(rules, path)
+        var faults: [OptionFault] = []
+        for (number, element) in try value.elements(path).enumerated() {
+            let line = number < part.lines.count ? part.lines[number] : 0
+            let place = RulePlace(index: rules.count, line: line, file: part.name)
+            var rule = Rule(at: place)
+            do throws(OptionFault) {
+                try rule.read(element.value, at: element.path, accounts: accounts, schemas: schemas)
+            } catch { faults += error.all }
+            rules.append(rule)
+        }
+        if let fault = OptionFault(faults) { throw fault }
     }
 }

@@ -190,7 +190,8 @@ struct Verb: Sendable {
             Help.check,
             Statectl.check
         ),
-        Verb("reload [--json]", 0...0, [], Help.reload, Statectl.reload),
+        Verb("reload [--dry-run] [--json]", 0...0, ["--dry-run"], Help.reload, Statectl.reload),
+        Verb("check-config [--json]", 0...0, [], Help.checkConfig, Statectl.checkConfiguration),
         Verb("explain KEY [--json]", 1...1, [], Help.explain, Statectl.explain),
         Verb("rules [--json]", 0...0, [], Help.rules, Statectl.rules),
         Verb("edit KEY [--json]", 1...1, [], Help.edit, Statectl.edit),

@@ -33,7 +33,6 @@ struct Daemon {
     private func serve(until signals: Int32) throws(StateError) -> Int32 {
         // Before there are other threads: with them the kernel takes 5 to 10 ms to grow the table.
         DescriptorLimit.raise(forClients: options.configuration.limits[.clients])
-        for warning in options.warnings { log.write(.warning, warning) }
         // Order matters: sockets open first, so that clients that connect while values load are
         // served afterwards. They close last, so that no other daemon serves there before the
         // values are safe.

@@ -4,7 +4,7 @@ let helpText = """
 
     Usage: stated [--socket PATH] [--data DIRECTORY] [--memory] [--socket-mode MODE] [LIMIT …]
            stated --config FILE [OPTION …]
-           stated --check-config FILE
+           stated --check-config FILE|- [--as USER] [--all-warnings-are-errors]
            stated --check [--data DIRECTORY]
            stated --salvage [--data DIRECTORY] --to NEWDIRECTORY
            stated --restore FILE [--restore FILE …] --data NEWDIRECTORY
@@ -49,7 +49,14 @@ let helpText = """
                           Default, if --socket, --data and --memory are not given either:
                           stated.json5, if it exists, in $CONFIGURATION_DIRECTORY, else for root in
                           /etc/stated, else in $XDG_CONFIG_HOME/stated (~/.config).
-      --check-config FILE Check the configuration. If it has an error, print the place and exit 2.
+      --check-config FILE Check the configuration; - is standard input. Print all errors and
+                          warnings with their lines, at most 20 of each; exit 2 if there are errors.
+                          Users and groups that this machine does not have are warnings.
+      --as USER           With --check-config: check the directories of the rules with the rights of
+                          USER. Default for root: the user of the unit stated.service.
+      --all-warnings-are-errors
+                          With --check-config: exit 2 if there are warnings.
+      --config-schema     Print a JSON Schema of the configuration, for editors.
       --socket PATH       Listen here; at most 107 bytes. Default: an inherited socket
                           (LISTEN_FDS), else $STATED_SOCKET, else
                           $XDG_RUNTIME_DIR/stated/stated.sock, else

@@ -34,7 +34,14 @@ struct Log: Sendable {
     }
 
     func write(_ level: LogLevel, _ message: String) {
-        writer.add(formatted(level, message))
+        writer.add(formatted(Log.prefix(level, isJournal), message))
+    }
+
+    /// Logs a message and lines that belong to it.
+    func write(_ level: LogLevel, _ message: String, details: [String]) {
+        write(level, message)
+        let prefix = isJournal ? Log.prefix(level, isJournal) : ""
+        for line in details { writer.add(formatted(prefix, line)) }
     }
 
     /// Logs a failure that lasts from now on, or its end.
@@ -47,8 +54,8 @@ struct Log: Sendable {
         write(failure: failure, orEnd: "the reserved revision can be raised again")
     }
 
-    private func formatted(_ level: LogLevel, _ message: String) -> String {
-        var line = Log.prefix(level, isJournal)
+    private func formatted(_ prefix: String, _ message: String) -> String {
+        var line = prefix
         for scalar in message.unicodeScalars {
             if scalar.properties.generalCategory == .control {
                 line += "\\x" + (scalar.value < 16 ? "0" : "") + String(scalar.value, radix: 16)

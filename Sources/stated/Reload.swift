@@ -1,4 +1,5 @@
 import CLinux
+import Glibc
 import StateEngine
 import StateRules
 import StateServer
@@ -38,6 +39,7 @@ final class Reload: @unchecked Sendable {
     var source: ConfigurationSource {
         ConfigurationSource(
             read: { () throws(StateError) in try self.read() },
+            preview: { () throws(StateError) in try self.preview() },
             onEnd: { self.end($0) }
         )
     }
@@ -49,7 +51,24 @@ final class Reload: @unchecked Sendable {
             "MONOTONIC_USEC=\(clinux_monotonic_nanoseconds() / 1_000)",
             "STATUS=Reloading the configuration"
         )
-        guard case .serve(let options) = try Request(arguments: arguments),
+        let findings = ConfigurationFindings()
+        do throws(StateError) {
+            let options = try readOptions(findings)
+            findings.writeUnwritten(to: log)
+            try rules.prepare(options.configuration.rules)
+            return change(to: options)
+        } catch {
+            findings.writeUnwritten(to: log)
+            throw StateError(
+                error.code,
+                "\(error.message); not reloaded; the old configuration stays in force"
+            )
+        }
+    }
+
+    /// Reads the files anew, and refuses what the next start would refuse.
+    private func readOptions(_ findings: ConfigurationFindings) throws(StateError) -> Options {
+        guard case .serve(let options) = try Request(arguments: arguments, findings),
             options.path != nil
         else {
             throw StateError(
@@ -57,18 +76,82 @@ final class Reload: @unchecked Sendable {
                 "no configuration file is in use, nothing to reload; see --config in stated --help"
             )
         }
-        // Refuse now what the next start would refuse.
         if options.configuration.rules.fileRules != fileRules {
             try FileContainers(options, log: log)?.check()
         }
-        for warning in options.warnings { log.write(.warning, warning) }
-        try rules.prepare(options.configuration.rules)
+        return options
+    }
+
+    private func change(to options: Options) -> ConfigurationSource.Change {
         let report = running.changes(to: options, locations)
         return { core, server in
             self.take(options, core, &server)
             return report
         }
     }
+
+    // MARK: Preview
+
+    /// On a thread of its own.
+    private func preview() throws(StateError) -> ReloadPreview {
+        let findings = ConfigurationFindings()
+        var preview = ReloadPreview()
+        do throws(StateError) {
+            let options = try readOptions(findings)
+            preview.report = running.changes(to: options, locations)
+            check(options.configuration.rules.byKey, &preview)
+        } catch {
+            preview.errors = findings.errors.map { [$0.message] + $0.details }
+            if preview.errors.isEmpty { preview.errors = [[error.message]] }
+        }
+        preview.warnings = findings.warnings.map { [$0.message] + $0.details }
+        return preview
+    }
+
+    /// How long clients wait at once while stored values are checked.
+    private static let turnNanoseconds: Int64 = 2_000_000
+    /// The most refused values that are listed.
+    private static let refusedLimit = 100
+
+    /// Checks the stored values under other rules, which nobody else uses.
+    private func check(_ byKey: KeyRules, _ preview: inout ReloadPreview) {
+        var next: [UInt8]?
+        repeat {
+            let start = clinux_monotonic_nanoseconds()
+            next = rules.keyspace.withCore { core in
+                func page(_ bound: Bytes?) -> [UInt8]? {
+                    var end: [UInt8]?
+                    core.forEachDurable(PatternSet([.everything]), after: bound) { record in
+                        Reload.check(record, byKey, &preview)
+                        guard clinux_monotonic_nanoseconds() - start > Reload.turnNanoseconds
+                        else { return true }
+                        end = Array(record.key)
+                        return false
+                    }
+                    return end
+                }
+                return next.map { key in key.withUnsafeBytes { page($0) } } ?? page(nil)
+            }
+            // Others take the lock meanwhile.
+            if next != nil { usleep(1_000) }
+        } while next != nil
+    }
+
+    private static func check(
+        _ record: Record,
+        _ byKey: KeyRules,
+        _ preview: inout ReloadPreview
+    ) {
+        preview.checkedCount += 1
+        guard let value = record.value, let rule = byKey.rule(for: record.key) else { return }
+        do throws(StateError) { try rule.values.checkValue(record.key, value) } catch {
+            preview.refusedCount += 1
+            guard preview.refused.count < refusedLimit else { return }
+            preview.refused.append((Array(record.key), record.revision, error.message))
+        }
+    }
+
+    // MARK: Change
 
     /// In the loop, under the keyspace's lock.
     private func take(
@@ -94,11 +177,8 @@ final class Reload: @unchecked Sendable {
             log.write(.notice, "reloaded: \(report.summary)")
             notifier?.send("READY=1", "STATUS=Serving; the configuration was reloaded")
         case .failure(let error):
-            log.write(
-                .error,
-                "reload failed, the old configuration stays in force: \(error.message)"
-            )
-            notifier?.send("READY=1", "STATUS=Serving; reload failed: \(error.message)")
+            log.write(.error, error.message)
+            notifier?.send("READY=1", "STATUS=Serving; \(error.message)")
         }
     }
 }
@@ -119,7 +199,9 @@ extension ReloadReport {
         var parts = all.prefix(ReloadReport.shownChangeCount).map(\.summary)
         let rest = all.count - parts.count
         if rest > 0 { parts.append("and \(rest) more") }
-        if parts.isEmpty { parts.append("nothing has changed") }
+        if changed.isEmpty {
+            parts.append("nothing \(needsRestart.isEmpty ? "" : "else ")has changed")
+        }
         return parts.joined(separator: "; ") + "; from revision \(revision) on"
     }
 }

@@ -18,21 +18,22 @@ enum Stated {
         // If nobody reads the log any more, writing it must not end the daemon.
         signal(SIGPIPE, SIG_IGN)
         let log = Log.standardError()
+        let findings = ConfigurationFindings()
         do throws(StateError) {
             let arguments = ProcessArguments.text()
-            switch try Request(arguments: arguments) {
+            switch try Request(arguments: arguments, findings) {
             case .help: print(helpText, terminator: "")
+            case .configurationSchema: print(ConfigurationSchema.text, terminator: "")
             case .version: print("stated \(Version.current)")
             case .serve(let options):
+                findings.writeUnwritten(to: log)
                 try Daemon(options: options, arguments: arguments, log: log).run()
-            case .checkConfiguration(let path):
-                var options = Options()
-                try options.read(path)
-                try options.checkPlaces()
-                try FileContainers(options, log: log)?.check()
-                for warning in options.warnings { log.write(.warning, warning) }
-                let count = options.configuration.rules.rules.count
-                print("\(path) is valid: \(counted(count, "rule"))")
+            case .checkConfiguration(let check):
+                let count = try check.run(findings)
+                findings.writeUnwritten(to: log)
+                log.flush()
+                let name = check.path == "-" ? "standard input" : check.path
+                print("\(name) is valid: \(counted(count, "rule"))")
             case .check(let store): try end(StoreCommands.check(store) { print($0) })
             case .salvage(let store, let target):
                 try end(StoreCommands.salvage(store, to: target) { print($0) })
@@ -40,7 +41,9 @@ enum Stated {
                 try StoreCommands.restore(files, to: target) { print($0) }
             }
         } catch {
-            log.write(.error, error.message)
+            // The error is the first of a configuration, if that has any.
+            findings.writeUnwritten(to: log)
+            if findings.errors.isEmpty { log.write(.error, error.message) }
             log.flush()
             exit(exitStatus(of: error.code))
         }

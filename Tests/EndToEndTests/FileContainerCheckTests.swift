@@ -84,7 +84,7 @@ struct FileContainerCheckTests {
         )
         let check = try runCommand(builtProgram("stated"), ["--check-config", file])
         #expect(check.exitCode == 2 && check.errorText.contains(reason), "\(check)")
-        #expect(check.errorText.contains("\(file): rules[0].directory: "), "\(check)")
+        #expect(check.errorText.contains("\(file): rules[1].directory: "), "\(check)")
         let reload = try Statectl.run(daemon, "reload")
         #expect(reload.exitCode == 2 && reload.errorText.contains(reason), "\(reload)")
         #expect(try Statectl.run(daemon, "list").text == "")

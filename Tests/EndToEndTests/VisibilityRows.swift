@@ -265,7 +265,8 @@ extension Verb.Name {
                 VisibilityRow("STATE.HANDLER FORGET KEY"),
             ]
         case .stateHandlers: [VisibilityRow("STATE.HANDLERS")]
-        case .stateReload: [VisibilityRow("STATE.RELOAD")]
+        case .stateReload:
+            [VisibilityRow("STATE.RELOAD"), VisibilityRow("STATE.RELOAD DRYRUN")]
         case .stateExplain: [VisibilityRow("STATE.EXPLAIN KEY")]
         case .stateRules: [VisibilityRow("STATE.RULES")]
         case .stateCheck: [VisibilityRow("STATE.CHECK"), VisibilityRow("STATE.CHECK AREA")]

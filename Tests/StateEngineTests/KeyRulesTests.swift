@@ -9,7 +9,7 @@ struct KeyRulesTests {
         KeyRules(patterns, memoryPatterns: [], usages: [], texts: NoTexts()) { matching in
             var settings = KeyRule.Settings()
             let sum = matching.reduce(0) { $0 + 1 << $1 }
-            settings.isReadOnly = KeyRule.Setting(value: true, rule: sum)
+            settings.isReadOnly = KeyRule.Setting(value: true, rule: RulePlace(index: sum))
             return KeyRule(settings, quotas: [])
         }
     }
@@ -26,9 +26,9 @@ struct KeyRulesTests {
                     letters.indices.filter { subset >> $0 & 1 == 1 }.map { letters[$0] }
                 )
                 let found = Array(("0" + text).utf8).withUnsafeBytes { rules.rule(for: $0) }
-                guard (found?.settings.isReadOnly?.rule ?? 0) == subset else {
+                guard (found?.settings.isReadOnly?.rule.index ?? 0) == subset else {
                     Issue.record(
-                        "round \(round): '\(text)' finds \(found?.settings.isReadOnly?.rule ?? 0)"
+                        "round \(round): '\(text)' finds \(found?.settings.isReadOnly?.rule.index ?? 0)"
                     )
                     return
                 }

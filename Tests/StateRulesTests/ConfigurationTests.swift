@@ -101,11 +101,11 @@ struct ConfigurationTests {
     @Test(arguments: [
         (
             #"{"rules": [{"keys": "a", "expire": "9223372036854775807ms"}]}"#,
-            "rules[0].expire: expected at most 36500d (100 years), not '9223372036854775807ms'"
+            "rules[1].expire: expected at most 36500d (100 years), not '9223372036854775807ms'"
         ),
         (
             #"{"rules": [{"keys": "a", "expire": "106751991167d"}]}"#,
-            "rules[0].expire: expected at most 36500d (100 years), not '106751991167d'"
+            "rules[1].expire: expected at most 36500d (100 years), not '106751991167d'"
         ),
         (
             #"{"history": {"age": "36501d"}}"#,
@@ -113,7 +113,7 @@ struct ConfigurationTests {
         ),
         (
             #"{"rules": [{"keys": "a", "limits": {"depth": 1000000}}]}"#,
-            "rules[0].limits.depth: expected a whole number from 0 to 512, not 1000000"
+            "rules[1].limits.depth: expected a whole number from 0 to 512, not 1000000"
         ),
         (#"{"sockets": {}}"#, "sockets: unknown option; did you mean 'socket'?"),
         (#"{"data": "var"}"#, #"data: expected an absolute path, not "var""#),
@@ -127,7 +127,7 @@ struct ConfigurationTests {
         ),
         (
             #"{"limits": {"valueBytes": "64MiB"}}"#,
-            "limits.valueBytes: expected at most 67107840: a value and its key must fit into limits.transactionBytes"
+            "limits.valueBytes: expected at most 65535KiB: a value and its key must fit into limits.transactionBytes"
         ),
         (#"{"socket": {"mode": 660}}"#, "socket.mode: expected a string in quotes, not 660"),
         (
@@ -137,43 +137,43 @@ struct ConfigurationTests {
         (#"{"rules": {}}"#, "rules: expected an array in [ ], not an object"),
         (
             #"{"rules": [{}]}"#,
-            "rules[0]: 'keys' is missing; expected a key, a prefix that ends in /, or a glob"
+            "rules[1]: 'keys' is missing; expected a key, a prefix that ends in /, or a glob"
         ),
         (
             #"{"rules": [{"keys": "a/", "default": 1}]}"#,
-            "rules[0].default: a default needs one key in 'keys', not a pattern"
+            "rules[1].default: a default needs one key in 'keys', not a pattern"
         ),
         (
             #"{"rules": [{"keys": "a/", "directory": "/x"}]}"#,
-            #"rules[0].directory: it needs backing: "file" in the same rule"#
+            #"rules[1].directory: it needs backing: "file" in the same rule"#
         ),
         (
             #"{"rules": [{"keys": "a/", "backing": "file"}]}"#,
-            #"rules[0]: backing: "file" needs a directory"#
+            #"rules[1]: backing: "file" needs a directory"#
         ),
         (
             #"{"rules": [{"keys": "a/", "write": ["bob"]}]}"#,
-            #"rules[0].write[0]: this machine has no user "bob"; write "group:NAME" for a group, "*" for everybody"#
+            #"rules[1].write[1]: this machine has no user "bob"; write "group:NAME" for a group, "*" for everybody"#
         ),
         (
             #"{"rules": [{"keys": "a/", "readonly": true}, {"keys": "a/", "readonly": false}]}"#,
-            "rules[1].readonly: rules[0] sets this option too, and neither rule is more specific for 'a/'; remove one"
+            "rules[2].readonly: rule 1 sets this option too, and neither rule is more specific for 'a/'; remove one"
         ),
         (
             #"{"rules": [{"keys": "a/", "backing": "file", "directory": "/etc/app"}, {"keys": "b/", "backing": "file", "directory": "/etc/app/sub"}]}"#,
-            "rules[1].directory: /etc/app/sub overlaps /etc/app of rules[0]; each rule needs its own directory"
+            "rules[2].directory: /etc/app/sub overlaps /etc/app of rule 1; each rule needs its own directory"
         ),
         (
             #"{"rules": [{"keys": "a/", "schema": {"type": "number"}}, {"keys": "a/b", "default": "x"}]}"#,
-            "rules[1].default: rules[0].schema refuses it: 'x' is not of type number"
+            "rules[2].default: the schema of rule 1 refuses it: 'x' is not of type number"
         ),
         (
             #"{"rules": [{"keys": "a/", "limits": {"valueBytes": 4}}, {"keys": "a/b", "default": "12345"}]}"#,
-            "rules[1].default: it has 5 bytes; rules[0].limits.valueBytes allows at most 4"
+            "rules[2].default: it has 5 bytes; limits.valueBytes of rule 1 allows at most 4"
         ),
         (
             #"{"rules": [{"keys": "a/", "limits": {"depth": 1}}, {"keys": "a/b", "schema": {"type": "array"}, "default": [[1]]}]}"#,
-            "rules[1].default: rules[1].schema refuses it: arrays and objects are nested deeper than 1 at byte 1"
+            "rules[2].default: the schema of rule 2 refuses it: arrays and objects are nested deeper than 1 at byte 1"
         ),
         (
             #"{"socket": {"path": "/\#(String(repeating: "a", count: 107))"}}"#,

@@ -57,7 +57,7 @@ final class RuledModel {
         ) { matching in
             var settings = KeyRule.Settings()
             settings.history = matching.last.map {
-                KeyRule.Setting(value: rules[$0].retention, rule: $0)
+                KeyRule.Setting(value: rules[$0].retention, rule: RulePlace(index: $0))
             }
             return KeyRule(settings, quotas: [])
         }

@@ -132,7 +132,7 @@ struct HiddenKeyTests {
         let peer = try stage.connect()
         #expect(
             try peer.ask("SET few/new 1").errorText
-                == "LIMIT key 'few/new': the keys of the rule would exceed 2 keys "
+                == "LIMIT key 'few/new': the rule would exceed its 2 keys "
                 + "(rule 1, limits.keys)"
         )
         // Over a hidden key what an absent one is answered.

@@ -33,6 +33,14 @@ struct ReloadTests {
                 if step == .refuse { throw StateError(.tooBig, "a directory is missing") }
                 return { core, options in step.apply(core, &options) }
             },
+            preview: { () throws(StateError) in
+                var preview = ReloadPreview()
+                preview.errors = rest.update { $0.isEmpty } ? [["f:1:2: no", "  1 | x"]] : []
+                preview.report.changed = [.init(option: "o", old: nil, new: "1")]
+                (preview.checkedCount, preview.refusedCount) = (2, 1)
+                preview.refused = [([0x6B], 7, "too long")]
+                return preview
+            },
             onEnd: { result in
                 let text =
                     switch result {

@@ -22,7 +22,12 @@ extension FileContainer {
         acceptsAnother: Bool = false,
         _ wake: @escaping @Sendable () -> Void
     ) throws {
-        let tree = try FileTree(trusted: location, isShared: isShared, owners: temporaryOwners)
+        let tree = try FileTree(
+            trusted: location,
+            isShared: isShared,
+            owners: temporaryOwners,
+            form: form
+        )
         do {
             let found = try DirectoryIdentity(tree.root)
             let last = used.withLock { $0.identity }

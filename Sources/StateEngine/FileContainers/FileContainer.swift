@@ -8,6 +8,7 @@ final class FileContainer: @unchecked Sendable {
     // Immutable.
     let keys: ContainerKeys
     let isShared: Bool
+    let form: FileForm
     let problems: FileProblems
 
     /// The directory in use.
@@ -56,6 +57,7 @@ final class FileContainer: @unchecked Sendable {
         guard let directory = rule.directory else { return nil }
         keys = ContainerKeys(rule, holds: holds)
         isShared = rule.isShared
+        form = rule.form
         self.limits = limits
         problems = FileProblems(directory, log: notice)
     }

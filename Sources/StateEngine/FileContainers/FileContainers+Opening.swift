@@ -150,15 +150,18 @@ extension FileContainers {
             defer { free(path) }
             return TrustedPath.parts(of: String(cString: path))
         }
-        for (index, mine) in resolved.enumerated() {
-            for (other, theirs) in resolved[..<index].enumerated()
-            where mine.starts(with: theirs) || theirs.starts(with: mine) {
-                throw StateError(
-                    .err,
-                    "the directories \(directories[other]) and \(directories[index]) overlap; "
-                        + "each rule needs one of its own"
-                )
-            }
+        // Whatever is inside a directory comes directly behind it.
+        let order = resolved.indices.sorted {
+            resolved[$0].lexicographicallyPrecedes(resolved[$1], by: { $0 < $1 })
+        }
+        for (outer, inner) in zip(order, order.dropFirst())
+        where resolved[inner].starts(with: resolved[outer]) {
+            let (first, second) = (min(outer, inner), max(outer, inner))
+            throw StateError(
+                .err,
+                "the directories \(directories[first]) and \(directories[second]) overlap; "
+                    + "each rule needs one of its own"
+            )
         }
     }
 
@@ -166,11 +169,18 @@ extension FileContainers {
     ///
     /// - Throws: ``StateError/Code/invalidRequest``, naming the directory.
     package func check() throws(StateError) {
-        do {
-            try FileContainers.checkOverlaps(containers.map(\.location))
-            for container in containers { try container.check() }
-        } catch {
-            throw StateError(.err, (error as? StateError)?.message ?? "\(error)")
+        try FileContainers.checkOverlaps(containers.map(\.location))
+        if let first = unusable.first { throw StateError(.err, first.message) }
+    }
+
+    /// The directories that this process could not use, each with the reason.
+    package var unusable: [(directory: String, message: String)] {
+        containers.compactMap { container in
+            do { try container.check() } catch {
+                let message = (error as? StateError)?.message ?? "\(error)"
+                return (container.location, message)
+            }
+            return nil
         }
     }
 }
@@ -221,6 +231,14 @@ extension FileContainer {
         let tree = try FileTree(trusted: location, isShared: isShared)
         guard faccessat(tree.root.descriptor, ".", W_OK | X_OK, AT_EACCESS) == 0 else {
             throw FileContainer.unusable(location, FileFailure("access", .root))
+        }
+        let uid = geteuid()
+        if let owner = form.uid, owner != uid, uid != 0 {
+            throw StateError(
+                .storage,
+                "the files in \(location) cannot get the owner uid \(owner): only root can give files "
+                    + "away, and this is uid \(uid)"
+            )
         }
     }
 }

@@ -7,11 +7,53 @@ package struct FileRule: Hashable, Sendable {
     package var directory: String?
     /// Whether others than root and this process's user may write to the directory.
     package var isShared: Bool
+    package var form: FileForm
 
-    package init(keys: Pattern, directory: String?, isShared: Bool = false) {
+    package init(
+        keys: Pattern,
+        directory: String?,
+        isShared: Bool = false,
+        form: FileForm = FileForm()
+    ) {
         self.keys = keys
         self.directory = directory
         self.isShared = isShared
+        self.form = form
+    }
+}
+
+/// What the files of a rule look like.
+package struct FileForm: Hashable, Sendable {
+    /// Their permission bits; nil for those of the file that is replaced, or of the directory.
+    package var mode: UInt32?
+    /// Nil for the owner of the file that is replaced, or of this process.
+    package var uid: UInt32?
+    package var gid: UInt32?
+    /// Whether a final line break in a file is not part of the value.
+    package var trims = false
+
+    package init() {}
+
+    /// The permission bits of new directories: whoever may read the files may go through them.
+    var directoryMode: UInt32? { mode.map { 0o700 | $0 & 0o777 | ($0 & 0o444) >> 2 } }
+
+    /// The value in a file with these contents.
+    func value(_ contents: [UInt8]) -> [UInt8] {
+        guard trims else { return contents }
+        return contents.withUnsafeBytes { FileForm.withoutFinalBreak($0).map { Array($0) } }
+            ?? contents
+    }
+
+    /// The bytes before a final line break; nil if there is none.
+    static func withoutFinalBreak(_ bytes: Bytes) -> Bytes? {
+        guard bytes.last == 0x0A else { return nil }
+        let isPair = bytes.count > 1 && bytes[bytes.count - 2] == 0x0D
+        return bytes.slice(0, bytes.count - (isPair ? 2 : 1))
+    }
+
+    /// The contents of a file that ``value(_:)`` reads as `value`.
+    func contents(of value: Bytes) -> [UInt8]? {
+        trims && value.last == 0x0A ? Array(value) + [0x0A] : nil
     }
 }
 

@@ -44,7 +44,9 @@ extension FileTree {
                 throw FileFailure("openat", path)
             }
             defer { close(file) }
-            return try FileTree.readStable(file, path, before, syncs: syncs)
+            let contents = try FileTree.readStable(file, path, before, syncs: syncs)
+            guard case .value(let bytes, let status) = contents else { return contents }
+            return .value(form.value(bytes), status)
         } catch let failure as FileFailure {
             throw StateError(.storage, failure.sentence)
         } catch {
@@ -93,7 +95,7 @@ extension FileTree {
 
     /// Writes a new file, and makes it durable.
     ///
-    /// It gets mode and owner of the file `old`, except setuid, setgid and sticky bits: those were
+    /// It gets mode and owner that ``form`` names, else those of the file `old`, except setuid, setgid and sticky bits: those were
     /// granted for other contents. `mode` is for a file that replaces none.
     ///
     /// - Returns: The stamp of the file.
@@ -110,8 +112,14 @@ extension FileTree {
         guard file >= 0 else { throw FileFailure("openat", path) }
         defer { close(file) }
         do throws(FileFailure) {
-            try FileTree.fill(file, with: value, path)
-            try FileTree.protect(file, like: old, mode: mode, path)
+            if let contents = form.contents(of: value) {
+                try contents.withUnsafeBufferPointer { (bytes) throws(FileFailure) in
+                    try FileTree.fill(file, with: Bytes(bytes), path)
+                }
+            } else {
+                try FileTree.fill(file, with: value, path)
+            }
+            try protect(file, like: old, mode: mode, path)
             guard fsync(file) == 0 else { throw FileFailure("fsync", path) }
             return try FileStatus(of: file, path).stamp
         } catch {
@@ -140,20 +148,21 @@ extension FileTree {
         }
     }
 
-    private static func protect(
+    private func protect(
         _ file: Int32,
         like old: FileStatus?,
         mode: mode_t,
         _ path: FilePath
     ) throws(FileFailure) {
         // Order matters: changing the owner clears bits of the mode.
-        if let old {
+        if old != nil || form.uid != nil || form.gid != nil {
             let own = try FileStatus(of: file, path)
-            if own.uid != old.uid || own.gid != old.gid {
-                guard fchown(file, old.uid, old.gid) == 0 else { throw FileFailure("fchown", path) }
+            let (uid, gid) = (form.uid ?? old?.uid ?? own.uid, form.gid ?? old?.gid ?? own.gid)
+            if own.uid != uid || own.gid != gid {
+                guard fchown(file, uid, gid) == 0 else { throw FileFailure("fchown", path) }
             }
         }
-        guard fchmod(file, old.map { $0.mode & 0o777 } ?? mode) == 0 else {
+        guard fchmod(file, form.mode ?? old.map { $0.mode & 0o777 } ?? mode) == 0 else {
             throw FileFailure("fchmod", path)
         }
     }

@@ -19,6 +19,11 @@ extension FileTree {
         let journal = try directory(name)
         try FileTree.check(journal)
         if code == 0 {
+            // Nothing in it belongs under version control.
+            let list = name.appending(Array(".gitignore".utf8))
+            try? "*\n".utf8.withContiguousStorageIfAvailable {
+                _ = try write(Bytes($0), to: list, like: nil, mode: 0o600)
+            }
             try journal.sync()
             try root.sync()
         }

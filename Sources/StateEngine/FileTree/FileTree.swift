@@ -24,6 +24,8 @@ final class FileTree: Sendable {
     /// Whether each directory in it must belong to root or this process's user, and be writable for
     /// nobody else.
     private let isPrivate: Bool
+    /// What new files look like, and how files are read.
+    let form: FileForm
     /// Prefixes of the names of temporary files: those of any process, and that of this one, which
     /// is unique.
     private let temporaryPrefixes: [[UInt8]]
@@ -44,7 +46,8 @@ final class FileTree: Sendable {
             Directory(descriptor: opened, path: .root),
             at: String(cString: resolved),
             isPrivate: false,
-            owners: []
+            owners: [],
+            form: FileForm()
         )
     }
 
@@ -54,17 +57,20 @@ final class FileTree: Sendable {
     ///   - location: Its absolute path.
     ///   - isShared: Whether others may own and write to it and the directories in it.
     ///   - owners: The owners of temporary files that may be removed; new ones belong to the first.
+    ///   - form: What new files look like, and how files are read.
     /// - Throws: as ``TrustedPath/open(_:isShared:)``.
     convenience init(
         trusted location: String,
         isShared: Bool,
-        owners: [String] = []
+        owners: [String] = [],
+        form: FileForm = FileForm()
     ) throws(StateError) {
         self.init(
             try TrustedPath.open(location, isShared: isShared),
             at: TrustedPath.path(location),
             isPrivate: !isShared,
-            owners: owners
+            owners: owners,
+            form: form
         )
     }
 
@@ -74,7 +80,8 @@ final class FileTree: Sendable {
         _ root: consuming Directory,
         at location: String,
         isPrivate: Bool,
-        owners: [String]
+        owners: [String],
+        form: FileForm
     ) {
         var status = stat()
         fstat(root.descriptor, &status)
@@ -85,6 +92,7 @@ final class FileTree: Sendable {
         self.root = root
         self.location = location
         self.isPrivate = isPrivate
+        self.form = form
     }
 
     /// Makes everything durable that was written to the file system.
@@ -201,12 +209,26 @@ final class FileTree: Sendable {
             let mode = inherited.st_mode & 0o1777
             let code = FilePath.withCString(step.name) { mkdirat(parent.descriptor, $0, mode) }
             if code == 0 {
+                try giveForm(to: step, in: parent.descriptor)
                 touched += [step.parent, step]
             } else if errno != EEXIST {
                 throw FileFailure("mkdirat", step)
             }
         }
         return touched
+    }
+
+    /// Gives a new directory mode and group, regardless of the umask.
+    private func giveForm(to path: FilePath, in parent: Int32) throws(FileFailure) {
+        guard let mode = form.directoryMode else { return }
+        let code = FilePath.withCString(path.name) { name in
+            if let gid = form.gid, fchownat(parent, name, uid_t.max, gid, AT_SYMLINK_NOFOLLOW) != 0
+            {
+                return Int32(-1)
+            }
+            return fchmodat(parent, name, mode, 0)
+        }
+        guard code == 0 else { throw FileFailure("fchmodat", path) }
     }
 
     /// Calls `body` with each name in a directory except `.` and `..`, and whether it is a

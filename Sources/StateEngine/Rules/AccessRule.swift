@@ -113,21 +113,23 @@ package struct AccessRule: ~Copyable, Sendable {
 /// A denial of access by a rule.
 package struct AccessDenial: Hashable, Sendable {
     package let action: KeyAction
-    /// The index of the rule in the configuration, from 0; nil if no rule names the action.
-    package let rule: Int?
+    /// Nil if no rule names the action.
+    package let rule: RulePlace?
 
-    package init(action: KeyAction, rule: Int?) {
+    package init(action: KeyAction, rule: RulePlace?) {
         (self.action, self.rule) = (action, rule)
     }
 
     /// The error; it reveals nothing beyond the request.
     package func error(_ what: String, _ subject: Subject) -> StateError {
-        let place = rule.map { "rule \($0 + 1)" } ?? "no rule"
-        return StateError(
+        StateError(
             .noPermission,
             "\(what): uid \(subject.uid) may not \(action.sentence) (\(place), \(action.rawValue))"
         )
     }
+
+    /// The rule, for messages.
+    package var place: String { rule?.description ?? "no rule" }
 
     /// The same for a key.
     package func error(key: Bytes, _ subject: Subject) -> StateError {
@@ -150,8 +152,7 @@ extension KeyAction {
 
 /// The subjects that a rule allows one action, extracted once so that checks allocate nothing.
 package struct AccessList: Sendable {
-    /// The index of the rule in the configuration, from 0.
-    package let rule: Int
+    package let rule: RulePlace
     /// Whether it includes the creator of an entry.
     package let namesOwner: Bool
     private let users: [UInt32]

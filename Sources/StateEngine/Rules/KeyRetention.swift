@@ -20,7 +20,7 @@ package struct KeptHistory: Hashable, Sendable {
     init(_ setting: KeyRule.Setting<KeyRetention>) {
         changeCount = setting.value.changeCount.map { Int64($0) } ?? .max
         ageMilliseconds = setting.value.age.map { Int64($0 / .milliseconds(1)) } ?? .max
-        rule = setting.rule
+        rule = setting.rule.index
     }
 }
 
@@ -42,8 +42,8 @@ package final class HistoryRules: @unchecked Sendable {
     /// What the rules keep of a key; nil if they leave that to the retention of the daemon.
     package func kept(of key: Bytes) -> KeptHistory? { rules.rule(for: key)?.keptHistory }
 
-    /// The keys of a rule.
-    package func pattern(of rule: Int) -> Pattern { rules.pattern(of: rule) }
+    /// The patterns of a rule.
+    package func patterns(of rule: Int) -> [Pattern] { rules.patterns(of: rule) }
 }
 
 /// The newest durable version of a key: enough to count how many came after an earlier one.

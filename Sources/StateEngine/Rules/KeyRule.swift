@@ -3,10 +3,10 @@ package final class KeyRule: Sendable {
     /// An option and its source.
     package struct Setting<Value: Sendable>: Sendable {
         package var value: Value
-        /// The index of the rule in the configuration, from 0.
-        package var rule: Int
+        /// The rule that has it.
+        package var rule: RulePlace
 
-        package init(value: Value, rule: Int) {
+        package init(value: Value, rule: RulePlace) {
             self.value = value
             self.rule = rule
         }
@@ -103,7 +103,9 @@ package enum KeyBacking: Hashable, Sendable {
     case file(directory: String, isShared: Bool)
 
     /// The options of a rule that take effect at the next start.
-    package static let options: Set<String> = ["backing", "directory", "shared"]
+    package static let options: Set<String> = [
+        "backing", "directory", "shared", "mode", "owner", "group", "trim",
+    ]
 
     /// The name in a configuration.
     package var name: String {

@@ -10,26 +10,26 @@
 @usableFromInline
 package final class KeyRules: @unchecked Sendable {
     private struct Node {
-        /// The indices of the matching rules.
+        /// The indices of the matching patterns.
         let matching: [Int]
         let rule: KeyRule?
         /// The nodes for one more matching rule; few, and mostly one.
         var next: [(rule: Int, node: Int)] = []
     }
 
-    /// Overlapping globs can make very many sets; above this number of nodes, all are discarded and
-    /// made again.
+    /// Overlapping globs can make very many sets; above this number, all are made again.
     package static let nodeLimit = 65_536
 
     private let patterns: [Pattern]
+    /// The index of the rule of each pattern.
+    private let owners: [Int]
     private let index: PatternIndex
     private let makeRule: @Sendable (_ matching: [Int]) -> KeyRule
-    /// The node for each rule that matches alone; 0 before it is made.
+    /// The node for each pattern that matches alone; 0 before it is made.
     @exclusivity(unchecked) private var firstNodes: [Int]
     @exclusivity(unchecked) private var nodes = [Node(matching: [], rule: nil)]
 
-    /// A fingerprint of the access options, equal for equal options: whoever remembers it can
-    /// detect a change.
+    /// A fingerprint of the access options: whoever remembers it can detect a change.
     package let accessText: String
     private let administrators: [Principal]
     private let readers: [[Principal]]
@@ -49,8 +49,8 @@ package final class KeyRules: @unchecked Sendable {
 
     /// - Parameters:
     ///   - patterns: The patterns of the rules, in the order of the configuration.
-    ///   - accessText: A fingerprint of the access options, equal for equal options; empty if there
-    ///     are none.
+    ///   - owners: The index of the rule of each pattern; nil if each rule has one.
+    ///   - accessText: A fingerprint of the access options; empty if there are none.
     ///   - administrators: The principals that some rule makes administrators.
     ///   - readers: The readers of each rule that names any.
     ///   - memoryPatterns: The patterns of the rules that keep their keys in memory.
@@ -58,10 +58,11 @@ package final class KeyRules: @unchecked Sendable {
     ///   - deferredPatterns: The patterns of the rules that let storage have their keys later.
     ///   - usages: The usage of each rule's keys; empty if no rule limits it.
     ///   - texts: The texts that describe the rules to people.
-    ///   - makeRule: Makes the options for matching rules with these indices; called under the
+    ///   - makeRule: Makes the options for matching patterns with these indices; called under the
     ///     keyspace's lock.
     package init(
         _ patterns: [Pattern],
+        owners: [Int]? = nil,
         accessText: String = "",
         administrators: [Principal] = [],
         readers: [[Principal]] = [],
@@ -73,6 +74,7 @@ package final class KeyRules: @unchecked Sendable {
         makeRule: @escaping @Sendable (_ matching: [Int]) -> KeyRule
     ) {
         self.patterns = patterns
+        self.owners = owners ?? Array(patterns.indices)
         self.accessText = accessText
         self.administrators = administrators
         self.readers = readers
@@ -91,6 +93,7 @@ package final class KeyRules: @unchecked Sendable {
     /// A copy of the rules for another thread.
     package init(copying rules: KeyRules) {
         patterns = rules.patterns
+        owners = rules.owners
         index = rules.index
         firstNodes = Array(repeating: 0, count: patterns.count)
         makeRule = rules.makeRule
@@ -125,16 +128,15 @@ package final class KeyRules: @unchecked Sendable {
     /// - Complexity: O(*n*) in the bytes of the key, plus the rules whose literal it begins with.
     package func rule(for key: Bytes) -> KeyRule? { nodes[node(of: key)].rule }
 
-    /// The keys of the rule with an index.
-    func pattern(of rule: Int) -> Pattern { patterns[rule] }
-
-    /// The options for a key, for people.
-    package func explanation(of key: Bytes) -> [RuleOption] {
-        texts.explanation(nodes[node(of: key)].matching)
+    /// The patterns of the rule with an index.
+    func patterns(of rule: Int) -> [Pattern] {
+        zip(owners, patterns).compactMap { $0 == rule ? $1 : nil }
     }
 
     /// The number of known sets of rules that match together, including the empty one.
     package var nodeCount: Int { nodes.count }
+    /// The indices of the patterns that match a key.
+    package func matching(_ key: Bytes) -> [Int] { nodes[node(of: key)].matching }
 
     @inline(__always)
     private func node(of key: Bytes) -> Int {
@@ -195,8 +197,6 @@ final class PatternIndex: @unchecked Sendable {
     /// The count is a power of two; at most half of the slots are taken.
     private let slots: UnsafeMutableBufferPointer<Slot>
     /// A bit for each eighth of a slot, by further bits of the hash.
-    ///
-    /// Most hashes without a slot are rejected here, in a cache line that the next key needs too.
     private let filter: UnsafeMutableBufferPointer<UInt64>
     /// Whether there is a literal of each length.
     private let lengths: UnsafeMutableBufferPointer<Bool>

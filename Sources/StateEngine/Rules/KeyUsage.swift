@@ -15,8 +15,7 @@ package final class KeyUsage: @unchecked Sendable {
 package final class Quota: @unchecked Sendable {
     package let limit: KeyLimit
     package let most: Int64
-    /// The index of the rule in the configuration, from 0.
-    package let rule: Int
+    package let rule: RulePlace
     /// Whether a crossing is only logged.
     package let isSoft: Bool
     let usage: KeyUsage
@@ -27,7 +26,7 @@ package final class Quota: @unchecked Sendable {
     package init(
         _ limit: KeyLimit,
         _ most: Int64,
-        rule: Int,
+        rule: RulePlace,
         isSoft: Bool,
         usage: KeyUsage,
         rate: WriteRate

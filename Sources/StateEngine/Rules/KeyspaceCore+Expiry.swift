@@ -29,7 +29,7 @@ extension KeyspaceCore {
             .limit,
             "the value of key \(StateError.quoted(key)) would expire \(time); the limit is "
                 + "\(Quantity.text(.milliseconds(limit.value))) "
-                + "(rule \(limit.rule + 1), limits.ttl)"
+                + "(\(limit.rule), limits.ttl)"
         )
     }
 

@@ -3,17 +3,19 @@ import CLinux
 /// The options of a rule on values.
 package struct ValueRule: ~Copyable, Sendable {
     /// The rule that forbids changes.
-    private let readOnlyRule: Int?
-    private let writeOnceRule: Int?
+    private let readOnlyRule: RulePlace?
+    private let writeOnceRule: RulePlace?
     private let schema: KeyRule.Setting<any ValueSchema>?
     /// Values that are known to be valid for `schema`.
     private let plainIntegers: ClosedRange<Int64>?
     /// The largest value in bytes.
     package let byteCount: Int
-    private let byteCountRule: Int?
+    private let byteCountRule: RulePlace?
     /// The largest nesting depth of arrays and objects of values under a schema.
     package let depth: Int
-    private let depthRule: Int?
+    private let depthRule: RulePlace?
+    /// Whether the keys live in files, which editors end with a line break.
+    private let isInFiles: Bool
 
     /// The largest value under a schema, in bytes, unless a rule sets another limit.
     package static let schemaByteCount = 256 << 10
@@ -31,6 +33,7 @@ package struct ValueRule: ~Copyable, Sendable {
         byteCountRule = settings.limits[.valueBytes]?.rule
         depth = settings.limits[.depth].map { Int(clamping: $0.value) } ?? ValueRule.schemaDepth
         depthRule = settings.limits[.depth]?.rule
+        isInFiles = if case .file? = settings.backing?.value { true } else { false }
     }
 
     /// Checks whether `key` may be set to `value`, followed by `suffix` if there is one.
@@ -68,8 +71,7 @@ package struct ValueRule: ~Copyable, Sendable {
         )
     }
 
-    /// Checks whether `value`, followed by `suffix` if there is one, is valid for `key`, whoever
-    /// writes it.
+    /// Checks whether `value`, followed by `suffix`, is valid for `key`, whoever writes it.
     ///
     /// - Throws: ``StateError/Code/rejected`` or ``StateError/Code/tooBig``, naming the key, the
     ///   rule and the value.
@@ -94,7 +96,11 @@ package struct ValueRule: ~Copyable, Sendable {
         } else {
             issues = schema.value.issues(of: value, depthLimit: depth)
         }
-        guard issues.isEmpty else { throw rejected(key, issues, schema.rule) }
+        if issues.isEmpty { return }
+        if isInFiles, suffix == nil, let rest = FileForm.withoutFinalBreak(value) {
+            if schema.value.issues(of: rest, depthLimit: depth).isEmpty { return }
+        }
+        throw rejected(key, issues, schema.rule)
     }
 
     /// Checks whether `key`, which has a value, may be deleted.
@@ -105,17 +111,21 @@ package struct ValueRule: ~Copyable, Sendable {
             throw refused(key, readOnlyRule, "readonly", "it is read-only")
         }
         if let writeOnceRule {
-            throw refused(key, writeOnceRule, "writeOnce", "it cannot be deleted")
+            throw refused(key, writeOnceRule, "writeOnce", "it may not be deleted")
         }
     }
 
-    private func rejected(_ key: Bytes, _ issues: [ValidationIssue], _ rule: Int) -> StateError {
+    private func rejected(
+        _ key: Bytes,
+        _ issues: [ValidationIssue],
+        _ rule: RulePlace
+    ) -> StateError {
         let wrong = issues.prefix(5).map(\.description).joined(separator: "; ")
-        var source = "rule \(rule + 1), schema"
+        var source = "\(rule), schema"
         if let depthRule,
             issues.contains(where: { $0.rule == "depth \(depth)" })
         {
-            source = "rule \(depthRule + 1), limits.depth"
+            source = "\(depthRule), limits.depth"
         }
         return StateError(
             .rejected,
@@ -129,19 +139,19 @@ package struct ValueRule: ~Copyable, Sendable {
         return StateError(
             .tooBig,
             "the value of key \(StateError.quoted(key)) has \(count) bytes; the limit is "
-                + "\(byteCount) (rule \(rule + 1), limits.valueBytes)"
+                + "\(byteCount) (\(rule), limits.valueBytes)"
         )
     }
 
     private func refused(
         _ key: Bytes,
-        _ rule: Int,
+        _ rule: RulePlace,
         _ option: String,
         _ sentence: String
     ) -> StateError {
         StateError(
             .rejected,
-            "key \(StateError.quoted(key)): \(sentence) (rule \(rule + 1), \(option))"
+            "key \(StateError.quoted(key)): \(sentence) (\(rule), \(option))"
         )
     }
 }
@@ -165,9 +175,7 @@ private func plainInteger(_ bytes: Bytes) -> Int64? {
 
 /// Limits on amounts and rates of a rule's keys.
 extension KeyspaceCore {
-    /// Refuses a value with which a rule's keys would exceed a limit.
-    ///
-    /// - Throws: ``StateError/Code/limit``, naming the key, the number and the rule.
+    /// Refuses a value with which a rule's keys would exceed a limit: ``StateError/Code/limit``.
     func checkQuota(
         _ rule: KeyRule,
         _ key: Bytes,
@@ -191,11 +199,15 @@ extension KeyspaceCore {
             try refuse(quota, growth > 0 && used + growth > quota.most) {
                 let unit = isOfKeys ? "keys" : "bytes"
                 // A writer who may not read all of them must not learn the usage of others.
-                let much =
+                let isShown =
                     quota.isSoft || visibility(of: transaction.subject).showsEverything
-                    ? "would have \(used + growth) \(unit); the limit is \(quota.most)"
-                    : "would exceed \(quota.most) \(unit)"
-                return "key \(StateError.quoted(key)): the keys of the rule \(much)"
+                let much =
+                    !isShown
+                    ? "would exceed its \(quota.most) \(unit)"
+                    : isOfKeys && used == quota.most
+                        ? "already has its \(used) \(used == 1 ? "key" : "keys")"
+                        : "would have \(used + growth) \(unit); the limit is \(quota.most)"
+                return "key \(StateError.quoted(key)): the rule \(much)"
             }
         }
     }
@@ -226,7 +238,7 @@ extension KeyspaceCore {
         _ sentence: () -> String
     ) throws(StateError) {
         guard isExceeded || quota.isSoft else { return }
-        let rule = "(rule \(quota.rule + 1), \(quota.option))"
+        let rule = "(\(quota.rule), \(quota.option))"
         guard quota.isSoft else { throw StateError(.limit, "\(sentence()) \(rule)") }
         if quota.says(isExceeded), admission.notices.count < 100 {
             admission.notices.append("\(sentence()) \(rule)")

@@ -20,7 +20,8 @@ package enum Quantity {
         guard let (number, unit) = leadingNumber(text[...]), unit.isEmpty else {
             throw StateError(.err, "a number such as \(example(range)), not '\(text)'")
         }
-        return Int(try check(number, text, in: Int64(range.lowerBound)...Int64(range.upperBound)))
+        let bounds = Int64(range.lowerBound)...Int64(range.upperBound)
+        return Int(try check(number, text, in: bounds) { String($0) })
     }
 
     /// A number of bytes: `512`, `512B`, `64KiB`, `8MiB`, `1GiB`, `2TiB`.
@@ -38,7 +39,9 @@ package enum Quantity {
                 "bytes such as 65536, 64KiB, 8MiB, 1GiB or 2TiB, not '\(text)'"
             )
         }
-        return try check(number.flatMap { multiplied($0, factor) }, text, in: range)
+        return try check(number.flatMap { multiplied($0, factor) }, text, in: range) {
+            self.text(byteCount: $0)
+        }
     }
 
     /// 100 years, so that the sum of the longest time and any date fits into a number.
@@ -100,13 +103,14 @@ package enum Quantity {
     private static func check(
         _ number: Int64?,
         _ text: String,
-        in range: ClosedRange<Int64>
+        in range: ClosedRange<Int64>,
+        _ shown: (Int64) -> String
     ) throws(StateError) -> Int64 {
         guard let number, number <= range.upperBound else {
-            throw StateError(.err, "at most \(range.upperBound), not '\(text)'")
+            throw StateError(.err, "at most \(shown(range.upperBound)), not '\(text)'")
         }
         guard number >= range.lowerBound else {
-            throw StateError(.err, "at least \(range.lowerBound), not '\(text)'")
+            throw StateError(.err, "at least \(shown(range.lowerBound)), not '\(text)'")
         }
         return number
     }

@@ -2,10 +2,16 @@ import StateEngine
 import StateJSON
 
 /// Reads the members of one object of a configuration, each once, and refuses unknown members.
+///
+/// A member with a fault is nil; ``finish()`` throws the faults of all.
 struct OptionReader {
     let path: JSONPath
     private let members: [String: JSONValue]
     private var known: [String] = []
+    private var faults: [OptionFault] = []
+
+    /// The most faults that are collected.
+    static let faultLimit = 20
 
     /// - Throws: ``OptionFault``, if `value` is not an object.
     init(_ value: JSONValue, at path: JSONPath) throws(OptionFault) {
@@ -16,14 +22,28 @@ struct OptionReader {
         self.members = members
     }
 
-    /// Passes the member of that name to `body`, with its path; nil if it is absent.
+    /// Passes the member of that name to `body`, with its path; nil if it is absent or has a fault.
+    ///
+    /// - Throws: All faults, once there are ``faultLimit``.
     mutating func read<R>(
         _ name: String,
         _ body: (JSONValue, JSONPath) throws(OptionFault) -> R
     ) throws(OptionFault) -> R? {
         known.append(name)
         guard let value = members[name] else { return nil }
-        return try body(value, path.member(name))
+        do throws(OptionFault) { return try body(value, path.member(name)) } catch {
+            note(error)
+            if faults.count >= OptionReader.faultLimit { throw OptionFault(faults) ?? error }
+            return nil
+        }
+    }
+
+    /// Records a fault of two members together, or of one whose value was read.
+    mutating func note(_ fault: OptionFault) { faults += fault.all }
+
+    /// The same, of one member.
+    mutating func note(_ name: String, _ message: String) {
+        note(OptionFault(path.member(name), message))
     }
 
     /// Whether it has a member of that name.
@@ -36,23 +56,26 @@ struct OptionReader {
     ) throws(OptionFault) {
         _ = try read(name) { value, path throws(OptionFault) in
             var reader = try OptionReader(value, at: path)
-            try body(&reader)
+            do throws(OptionFault) { try body(&reader) } catch { reader.note(error) }
             try reader.finish()
         }
     }
 
     /// Refuses members that were not read.
     ///
-    /// - Throws: ``OptionFault``, with the most similar known name.
+    /// - Throws: Their faults, each with the most similar known name, and all others.
     func finish() throws(OptionFault) {
-        guard let unknown = members.keys.sorted().first(where: { !known.contains($0) }) else {
-            return
-        }
-        let nearest = Self.nearest(to: unknown, in: known)
+        let unknown =
+            members.count == known.count(where: has)
+            ? [] : members.keys.sorted().filter { !known.contains($0) }
+        if let fault = OptionFault(faults + unknown.map(faultOfUnknown)) { throw fault }
+    }
+
+    private func faultOfUnknown(_ name: String) -> OptionFault {
         let help =
-            nearest.map { "did you mean '\($0)'?" }
+            Self.nearest(to: name, in: known).map { "did you mean '\($0)'?" }
             ?? "known options: \(known.sorted().joined(separator: ", "))"
-        throw OptionFault(path.member(unknown), "unknown option; \(help)")
+        return OptionFault(path.member(name), "unknown option; \(help)")
     }
 
     /// The most similar name; nil if none is similar.
@@ -137,10 +160,11 @@ extension OptionReader {
             if case .number(let digits) = value, let number = Int(digits), range.contains(number) {
                 return number
             }
-            let bounds = "from \(range.lowerBound) to \(range.upperBound)"
+            let bounds = range.upperBound == .max ? "" : " to \(range.upperBound)"
             throw OptionFault(
                 path,
-                "expected a whole number \(bounds), not \(value.kindDescription)"
+                "expected a whole number from \(range.lowerBound)\(bounds), not "
+                    + value.kindDescription
             )
         }
     }
@@ -200,8 +224,8 @@ extension JSONValue {
 
     /// The elements of an array of strings, with their paths.
     func strings(_ path: JSONPath) throws(OptionFault) -> [(text: String, path: JSONPath)] {
-        try elements(path).map { (value, path) throws(OptionFault) in
-            (try value.string(path), path)
+        try elements(path).mapAll { (element) throws(OptionFault) in
+            (try element.value.string(element.path), element.path)
         }
     }
 }

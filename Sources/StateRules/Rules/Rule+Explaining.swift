@@ -5,7 +5,7 @@ import StateJSON
 
 extension Rule {
     /// Parts of `backing`, which are not options by themselves.
-    static let partsOfBacking = ["directory", "shared"]
+    static let partsOfBacking = ["directory", "shared", "mode", "owner", "group", "trim"]
 
     /// The names of its options, as written, in the order of the manual.
     var writtenNames: [String] {
@@ -37,11 +37,12 @@ extension Rule {
 /// The texts of the rules, as in the configuration.
 struct WrittenRules: RuleTexts {
     let rules: [Rule]
+    let patterns: RulePatterns
 
     func explanation(_ matching: [Int]) -> [RuleOption] {
         var found: [RuleOption] = []
-        for index in RuleTable.sorted(matching, of: rules) {
-            let rule = rules[index]
+        for place in patterns.sorted(matching) {
+            let rule = rules[patterns.owners[place]]
             let known = Set(found.map(\.name))
             for option in rule.writtenOptions where !known.contains(option.name) {
                 // A directory belongs to its backing, which a more specific rule may have set.
@@ -51,8 +52,8 @@ struct WrittenRules: RuleTexts {
                     RuleOption(
                         name: option.name,
                         value: option.value,
-                        rule: index + 1,
-                        keys: rule.keys.bytes
+                        rule: rule.place,
+                        keys: patterns.all[place].bytes
                     )
                 )
             }
@@ -61,12 +62,11 @@ struct WrittenRules: RuleTexts {
     }
 
     var descriptions: [RuleDescription] {
-        rules.map {
-            RuleDescription(
-                number: $0.index + 1,
-                keys: $0.keys.bytes,
-                options: $0.writtenOptions
-            )
+        rules.flatMap { rule in
+            let options = rule.writtenOptions
+            return rule.keys.map {
+                RuleDescription(place: rule.place, keys: $0.bytes, options: options)
+            }
         }
     }
 }

@@ -1,78 +1,71 @@
 import StateEngine
 package import StateJSON
 
-/// Finds the numbers of users and groups.
-package struct AccountDirectory: Sendable {
-    /// The uid of a user; nil if there is no user of that name.
-    package var user: @Sendable (String) -> UInt32?
-    /// The gid of a group.
-    package var group: @Sendable (String) -> UInt32?
-
-    package init(
-        user: @escaping @Sendable (String) -> UInt32?,
-        group: @escaping @Sendable (String) -> UInt32?
-    ) {
-        (self.user, self.group) = (user, group)
-    }
-}
-
-extension AccountDirectory {
-    /// The gid of a group, which may also be given as a number.
-    func groupNumber(_ name: String, _ path: JSONPath) throws(OptionFault) -> UInt32 {
-        if let number = UInt32(name) ?? group(name) { return number }
-        throw OptionFault(path, "this machine has no group \"\(name)\"")
-    }
-
-    /// The principal that a word of an access list names.
-    fileprivate func principal(_ text: String, _ path: JSONPath) throws(OptionFault) -> Principal {
-        if text == "*" { return .everybody }
-        if text == "owner" { return .owner }
-        if text.hasPrefix("group:") {
-            let name = String(text.dropFirst(6))
-            return .group(try groupNumber(name, path), name: name)
-        }
-        if let number = UInt32(text) ?? user(text) { return .user(number, name: text) }
-        throw OptionFault(
-            path,
-            "this machine has no user \"\(text)\"; write \"group:NAME\" for a group, \"*\" for "
-                + "everybody"
-        )
-    }
-}
-
 extension Rule {
     /// Reads a rule of a configuration.
     ///
-    /// - Throws: ``OptionFault``, with the path of the wrong value.
-    package init(
+    /// - Throws: ``OptionFault``, for everything that is wrong; the rule then has the other options.
+    package mutating func read(
         _ value: JSONValue,
         at path: JSONPath,
-        index: Int,
         accounts: AccountDirectory,
-        schemas: SchemaLibrary = SchemaLibrary()
+        schemas: SchemaLibrary
     ) throws(OptionFault) {
         var reader = try OptionReader(value, at: path)
-        guard let keys = try reader.string("keys", Rule.pattern) else {
-            throw OptionFault(
-                path,
-                "'keys' is missing; expected a key, a prefix that ends in /, or a glob"
-            )
-        }
-        self.index = index
-        self.keys = keys
         source = value
-        try readStorage(&reader)
+        do throws(OptionFault) { try read(&reader, accounts, schemas) } catch { reader.note(error) }
+        try reader.finish()
+    }
+
+    private mutating func read(
+        _ reader: inout OptionReader,
+        _ accounts: AccountDirectory,
+        _ schemas: SchemaLibrary
+    ) throws(OptionFault) {
+        keys = try reader.read("keys", Rule.patterns) ?? []
+        if !reader.has("keys") {
+            let message = "'keys' is missing; expected a key, a prefix that ends in /, or a glob"
+            reader.note(OptionFault(reader.path, message))
+        }
+        try readStorage(&reader, accounts)
         schema = try reader.read("schema") { value, path throws(OptionFault) in
             try Schema(value, at: path, in: schemas)
         }
+        warnings += schema?.warnings ?? []
         try readValue(&reader)
         for action in KeyAction.allCases {
-            access[action] = try reader.strings(action.rawValue)?.map(accounts.principal)
+            access[action] = try reader.read(action.rawValue) { value, path throws(OptionFault) in
+                try value.elements(path).mapAll { (element) throws(OptionFault) in
+                    try accounts.principal(element.value, element.path, &warnings)
+                }.compactMap(\.self)
+            }
         }
         limits = try Rule.limits("limits", &reader)
         softLimits = try Rule.limits("softLimits", &reader)
-        try checkLimits(reader.path)
-        try reader.finish()
+        checkLimits(&reader)
+    }
+
+    /// Reads `keys`: a pattern, or several.
+    private static func patterns(
+        _ value: JSONValue,
+        _ path: JSONPath
+    ) throws(OptionFault) -> [Pattern] {
+        if case .string(let text) = value { return [try pattern(text, path)] }
+        guard case .array(let elements) = value, !elements.isEmpty else {
+            throw OptionFault(
+                path,
+                "expected a key, a prefix or a glob in quotes, or several in [ ], not "
+                    + (value == .array([]) ? "an empty array" : value.kindDescription)
+            )
+        }
+        var known: Set<[UInt8]> = []
+        return try value.strings(path).mapAll { (element) throws(OptionFault) in
+            let pattern = try pattern(element.text, element.path)
+            guard known.insert(pattern.bytes).inserted else {
+                throw OptionFault(element.path, "this pattern is in the list already")
+            }
+            return pattern
+        }
     }
 
     private static func pattern(_ text: String, _ path: JSONPath) throws(OptionFault) -> Pattern {
@@ -83,21 +76,23 @@ extension Rule {
 
     private enum BackingName: String, CaseIterable { case sqlite, file, memory }
 
-    private mutating func readStorage(_ reader: inout OptionReader) throws(OptionFault) {
-        backing = try Rule.backing(of: keys, &reader)
+    private mutating func readStorage(
+        _ reader: inout OptionReader,
+        _ accounts: AccountDirectory
+    ) throws(OptionFault) {
+        backing = try readBacking(&reader)
+        try readForm(&reader, accounts)
         durability = try reader.string("durability") { text, path throws(OptionFault) in
             if let level = Durability(text) { return level }
             throw OptionFault(path, text, isNoneOf: Durability.allCases.map(\.description))
         }
         try readCommitInterval(&reader)
         expiry = try reader.duration("expire")
-        if let expiry, expiry <= .zero {
-            throw OptionFault(reader.path.member("expire"), "expected a time above 0")
-        }
+        if let expiry, expiry <= .zero { reader.note("expire", "expected a time above 0") }
         lifetime = try reader.word("lifetime", of: Lifetime.self)
         if lifetime != nil, expiry != nil {
-            throw OptionFault(
-                reader.path.member("lifetime"),
+            reader.note(
+                "lifetime",
                 "a value ends at a time or with its writer: remove 'expire' or 'lifetime'"
             )
         }
@@ -109,25 +104,23 @@ extension Rule {
 
     private mutating func readCommitInterval(_ reader: inout OptionReader) throws(OptionFault) {
         commitInterval = try reader.duration("commitEvery")
-        let path = reader.path.member("commitEvery")
         if let commitInterval {
-            guard durability == .interval else {
-                throw OptionFault(path, "it needs durability: \"interval\" in the same rule")
+            if durability != .interval {
+                reader.note("commitEvery", "it needs durability: \"interval\" in the same rule")
             }
-            guard Rule.commitIntervals.contains(commitInterval) else {
-                throw OptionFault(path, "expected a time from 10ms to 1h")
+            if !Rule.commitIntervals.contains(commitInterval) {
+                reader.note("commitEvery", "expected a time from 10ms to 1h")
             }
         }
         if durability == .interval, backing.map({ $0 != .sqlite }) ?? false {
-            throw OptionFault(
-                reader.path.member("durability"),
+            reader.note(
+                "durability",
                 "\"interval\" is for keys in the store; their rule has another backing"
             )
         }
     }
 
-    private static func backing(
-        of keys: Pattern,
+    private mutating func readBacking(
         _ reader: inout OptionReader
     ) throws(OptionFault) -> KeyBacking? {
         let name = try reader.word("backing", of: BackingName.self)
@@ -135,20 +128,21 @@ extension Rule {
         let isShared = try reader.bool("shared")
         if name != .file, directory != nil || isShared != nil {
             let option = directory == nil ? "shared" : "directory"
-            throw OptionFault(
-                reader.path.member(option),
-                "it needs backing: \"file\" in the same rule"
-            )
+            reader.note(option, "it needs backing: \"file\" in the same rule")
         }
         switch name {
         case nil: return nil
         case .sqlite: return .sqlite
         case .memory: return .memory
         case .file:
-            return .file(
-                directory: try Rule.directory(directory, of: keys, reader.path),
-                isShared: isShared ?? false
-            )
+            checkKeysOfFiles(&reader)
+            guard let directory else {
+                if !reader.has("directory") {
+                    reader.note(OptionFault(reader.path, "backing: \"file\" needs a directory"))
+                }
+                return nil
+            }
+            return .file(directory: directory, isShared: isShared ?? false)
         }
     }
 
@@ -159,27 +153,19 @@ extension Rule {
         return text
     }
 
-    private static func directory(
-        _ directory: String?,
-        of keys: Pattern,
-        _ path: JSONPath
-    ) throws(OptionFault) -> String {
-        guard let directory else {
-            throw OptionFault(path, "backing: \"file\" needs a directory")
+    private func checkKeysOfFiles(_ reader: inout OptionReader) {
+        if keys.count > 1 {
+            reader.note("backing", "\"file\" needs a rule of its own for each prefix and each key")
+        } else if keys.first?.kind == .glob {
+            reader.note("backing", "\"file\" needs a prefix or one key in 'keys', not a glob")
         }
-        guard keys.kind != .glob else {
-            throw OptionFault(
-                path.member("backing"),
-                "\"file\" needs a prefix or one key in 'keys', not a glob"
-            )
-        }
-        return directory
     }
 
     private mutating func readValue(_ reader: inout OptionReader) throws(OptionFault) {
-        let kind = keys.kind
+        // Keys that could not be read may be one.
+        let isOneKey = keys.isEmpty || keys.count == 1 && keys[0].kind == .key
         standard = try reader.read("default") { value, path throws(OptionFault) in
-            guard kind == .key else {
+            guard isOneKey else {
                 throw OptionFault(path, "a default needs one key in 'keys', not a pattern")
             }
             return try Rule.bytes(value, path)
@@ -199,44 +185,39 @@ extension Rule {
         }
     }
 
-    /// Refuses a limit of connections in a rule for some keys, and a soft limit of depth.
-    private func checkLimits(_ path: JSONPath) throws(OptionFault) {
-        for (name, limits) in [("limits", limits), ("softLimits", softLimits)] {
-            guard limits[.connections] != nil, keys != .everything else { continue }
-            throw OptionFault(
-                path.member(name).member(KeyLimit.connections.rawValue),
+    /// Refuses a limit of connections in a rule for some keys, and limits that another option of
+    /// the rule forbids.
+    private func checkLimits(_ reader: inout OptionReader) {
+        func note(_ group: String, _ limit: KeyLimit, _ message: String) {
+            let path = reader.path.member(group).member(limit.rawValue)
+            reader.note(OptionFault(path, message))
+        }
+        for (name, limits) in [("limits", limits), ("softLimits", softLimits)]
+        where limits[.connections] != nil && keys != [.everything] && !keys.isEmpty {
+            note(
+                name,
+                .connections,
                 "connections are counted for each user, not for keys; move this limit to the rule for \"/\""
             )
         }
         if softLimits[.depth] != nil {
-            throw OptionFault(
-                path.member("softLimits").member(KeyLimit.depth.rawValue),
+            note(
+                "softLimits",
+                .depth,
                 "depth has no soft limit; use limits.depth, which refuses deeper values"
             )
         }
-        try checkLifetimes(path)
-    }
-
-    /// Refuses a lifetime that another option of the rule forbids, and a soft limit of lifetimes.
-    private func checkLifetimes(_ path: JSONPath) throws(OptionFault) {
         if softLimits[.ttl] != nil {
-            throw OptionFault(
-                path.member("softLimits").member(KeyLimit.ttl.rawValue),
+            note(
+                "softLimits",
+                .ttl,
                 "ttl has no soft limit; use limits.ttl, which refuses longer times"
             )
         }
         guard let most = limits[.ttl] else { return }
-        guard most > 0 else {
-            throw OptionFault(
-                path.member("limits").member(KeyLimit.ttl.rawValue),
-                "expected a time above 0"
-            )
-        }
+        if most <= 0 { note("limits", .ttl, "expected a time above 0") }
         if let expiry, expiry > .milliseconds(most) {
-            throw OptionFault(
-                path.member("expire"),
-                "it is longer than limits.ttl of the same rule"
-            )
+            reader.note("expire", "it is longer than limits.ttl of the same rule")
         }
     }
 

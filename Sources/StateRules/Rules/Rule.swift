@@ -1,13 +1,18 @@
 package import StateEngine
-import StateJSON
+package import StateJSON
 
-/// A rule of the configuration for the keys of one pattern; an option that it does not set is nil.
+/// A rule of the configuration for the keys of some patterns; an option that it does not set is nil.
 package struct Rule: Sendable {
-    /// Its index in the configuration, from 0.
-    package let index: Int
-    /// The keys to which it applies.
-    package let keys: Pattern
+    /// Where it stands.
+    package let place: RulePlace
+    /// The file that it is in, an index of ``Configuration/Part``, and its index in there.
+    package internal(set) var part = 0
+    package internal(set) var indexInPart = 0
+    /// The keys to which it applies; none if they could not be read.
+    package internal(set) var keys: [Pattern] = []
     package var backing: KeyBacking?
+    /// What the files look like, with `backing: "file"`; without the defaults.
+    package var form = FileForm()
     package var durability: Durability?
     /// Within which time storage must have a change, with durability `interval`.
     package var commitInterval: Duration?
@@ -28,6 +33,22 @@ package struct Rule: Sendable {
     package var limits: [KeyLimit: Int64] = [:]
     /// Exceeding these is only logged.
     package var softLimits: [KeyLimit: Int64] = [:]
+    /// What can be used, but is probably not meant.
+    var warnings: [OptionFault] = []
     /// The JSON of the rule.
-    let source: JSONValue
+    var source = JSONValue.object([:])
+
+    /// Without keys and options.
+    init(at place: RulePlace) { self.place = place }
+
+    /// Its index in the configuration, from 0.
+    package var index: Int { place.index }
+
+    /// Its path in its file.
+    package var path: JSONPath { JSONPath().member("rules").element(indexInPart) }
+
+    /// A fault of it, in its file.
+    package func fault(_ path: JSONPath, _ message: String) -> OptionFault {
+        OptionFault(path, message).located(in: part, after: index - indexInPart)
+    }
 }

@@ -9,7 +9,7 @@ extension RuleTable {
             for action in KeyAction.allCases {
                 guard let principals = rule.access[action] else { continue }
                 let names = principals.map(\.number).sorted().joined(separator: " ")
-                lines.append("\(rule.keys) \(action.rawValue) \(names)")
+                for keys in rule.keys { lines.append("\(keys) \(action.rawValue) \(names)") }
             }
         }
         return lines.sorted().joined(separator: "\n")

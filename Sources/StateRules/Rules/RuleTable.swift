@@ -7,12 +7,16 @@ package import StateEngine
 package struct RuleTable: Sendable {
     /// In the order of the configuration.
     package let rules: [Rule]
+    /// Those that do not let everybody read.
+    let readRules: [Rule]
     /// The same, to look up by key.
     package let byKey: KeyRules
 
     /// Takes the rules of a configuration.
     package init(_ rules: [Rule]) {
         self.rules = rules
+        readRules = rules.filter { $0.access[.read].map { !$0.contains(.everybody) } ?? false }
+        let patterns = RulePatterns(rules)
         let countsUsage = rules.contains { rule in
             [KeyLimit.keys, .bytes].contains {
                 rule.limits[$0] != nil || rule.softLimits[$0] != nil
@@ -21,25 +25,21 @@ package struct RuleTable: Sendable {
         let usages = rules.map { _ in KeyUsage() }
         let rates = rules.map { _ in WriteRate() }
         byKey = KeyRules(
-            rules.map(\.keys),
+            patterns.all,
+            owners: patterns.owners,
             accessText: RuleTable.accessText(rules),
             administrators: rules.flatMap { $0.access[.admin] ?? [] },
             readers: rules.compactMap { $0.access[.read] },
-            memoryPatterns: rules.filter { $0.backing == .memory }.map(\.keys),
+            memoryPatterns: rules.filter { $0.backing == .memory }.flatMap(\.keys),
             retentions: rules.compactMap(\.history),
-            deferredPatterns: rules.filter { $0.durability == .interval }.map(\.keys),
+            deferredPatterns: rules.filter { $0.durability == .interval }.flatMap(\.keys),
             usages: countsUsage ? usages : [],
-            texts: WrittenRules(rules: rules)
+            texts: WrittenRules(rules: rules, patterns: patterns)
         ) { matching in
-            let settings = KeyRule.Settings(rules, RuleTable.sorted(matching, of: rules))
+            let settings = KeyRule.Settings(rules, patterns.rules(of: matching))
             return KeyRule(settings, quotas: RuleTable.quotas(settings, usages, rates))
         }
         byKey.lifetimes = Set(rules.compactMap(\.lifetime))
-    }
-
-    /// The most specific first.
-    static func sorted(_ matching: [Int], of rules: [Rule]) -> [Int] {
-        matching.sorted { rules[$0].keys.isMoreSpecific(than: rules[$1].keys) }
     }
 
     private static func quotas(
@@ -54,8 +54,8 @@ package struct RuleTable: Sendable {
                     setting.value,
                     rule: setting.rule,
                     isSoft: isSoft,
-                    usage: usages[setting.rule],
-                    rate: rates[setting.rule]
+                    usage: usages[setting.rule.index],
+                    rate: rates[setting.rule.index]
                 )
             }
         }
@@ -74,12 +74,12 @@ extension KeyRule.Settings {
                 _ known: KeyRule.Setting<Value>?,
                 _ value: Value?
             ) -> KeyRule.Setting<Value>? {
-                known ?? value.map { KeyRule.Setting(value: $0, rule: index) }
+                known ?? value.map { KeyRule.Setting(value: $0, rule: rule.place) }
             }
             backing = setting(backing, rule.backing)
             durability = setting(durability, rule.durability)
             // It belongs to its durability, which a more specific rule may have set.
-            if durability?.rule == index {
+            if durability?.rule == rule.place {
                 commitInterval = setting(commitInterval, rule.commitInterval)
             }
             expiry = setting(expiry, rule.expiry)
@@ -100,12 +100,32 @@ extension KeyRule.Settings {
     }
 }
 
-extension Rule {
-    /// Whether neither rule is more specific, and a key can match both.
-    func ties(with other: Rule) -> Bool {
-        guard keys.kind == other.keys.kind, keys.literal.count == other.keys.literal.count else {
-            return false
+/// The patterns of all rules.
+struct RulePatterns: Sendable {
+    let all: [Pattern]
+    /// The index of the rule of each.
+    let owners: [Int]
+
+    init(_ rules: [Rule]) {
+        all = rules.flatMap(\.keys)
+        owners = rules.indices.flatMap { index in rules[index].keys.map { _ in index } }
+    }
+
+    /// The most specific first; of equal ones, the first in the configuration.
+    func sorted(_ matching: [Int]) -> [Int] {
+        matching.sorted { left, right in
+            if all[left].isMoreSpecific(than: all[right]) { return true }
+            return !all[right].isMoreSpecific(than: all[left]) && left < right
         }
-        return keys.kind == .glob ? keys.literal == other.keys.literal : keys == other.keys
+    }
+
+    /// The rules of matching patterns in that order, each once.
+    func rules(of matching: [Int]) -> [Int] {
+        guard matching.count > 1 else { return matching.map { owners[$0] } }
+        var rules: [Int] = []
+        for place in sorted(matching) where !rules.contains(owners[place]) {
+            rules.append(owners[place])
+        }
+        return rules
     }
 }

@@ -92,9 +92,7 @@ package final class SchemaLibrary {
             address: address,
             file: (name: name, text: text, origin: origin)
         )
-        if let repeated = text.repeated {
-            throw document.located(OptionFault(repeated, "this option appears twice"))
-        }
+        if let fault = text.faults.first { throw OptionFault(origin, "\(name):\(fault)") }
         return add(document)
     }
 }

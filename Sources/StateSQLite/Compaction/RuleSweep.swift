@@ -200,7 +200,9 @@ final class RuleSweep {
             highest[kept.rule] = max(highest[kept.rule] ?? 0, row.place.revision)
         }
         guard let rules else { return }
-        for (rule, revision) in highest { floors.raise(rules.pattern(of: rule), to: revision) }
+        for (rule, revision) in highest {
+            for pattern in rules.patterns(of: rule) { floors.raise(pattern, to: revision) }
+        }
     }
 
     /// A row's predecessor is dead.

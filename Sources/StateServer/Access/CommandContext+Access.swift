@@ -22,11 +22,10 @@ extension CommandContext {
     func requireAdmin(_ what: String) throws(StateError) {
         guard let denial = core.adminDenial(of: connection.subject) else { return }
         core.admission.lastDenial = denial
-        let place = denial.rule.map { "rule \($0 + 1)" } ?? "no rule"
         throw StateError(
             .noPermission,
             "\(what) needs admin rights, which uid \(connection.peer.uid) does not have "
-                + "(\(place), admin)"
+                + "(\(denial.place), admin)"
         )
     }
 

@@ -81,21 +81,21 @@ final class ClientQuotas {
         _ sentence: (Int) -> String
     ) throws(StateError) {
         if let hard = rule.settings.limits[limit] {
-            let used = count(WatchTally.Limit(rule: hard.rule, isSoft: false))
+            let used = count(WatchTally.Limit(rule: hard.rule.index, isSoft: false))
             guard used < hard.value else {
                 throw StateError(
                     .limit,
-                    "\(sentence(used)), the limit is \(hard.value) (rule \(hard.rule + 1), "
+                    "\(sentence(used)), the limit is \(hard.value) (\(hard.rule), "
                         + "limits.\(limit.rawValue))"
                 )
             }
         }
         if let soft = rule.settings.softLimits[limit] {
-            let used = count(WatchTally.Limit(rule: soft.rule, isSoft: true))
+            let used = count(WatchTally.Limit(rule: soft.rule.index, isSoft: true))
             guard used == soft.value else { return }
-            let subject = RepeatedLines.Kind.Subject.softLimit(limit, rule: soft.rule)
+            let subject = RepeatedLines.Kind.Subject.softLimit(limit, rule: soft.rule.index)
             gate.write(.init(subject: subject, uid: uid), .warning) {
-                "\(sentence(used)) and opens one more (rule \(soft.rule + 1), "
+                "\(sentence(used)) and opens one more (\(soft.rule), "
                     + "softLimits.\(limit.rawValue))"
             }
         }
@@ -148,8 +148,10 @@ struct WatchTally {
     }
 
     static func limits(of rule: KeyRule) -> [Limit] {
-        let hard = rule.settings.limits[.watches].map { Limit(rule: $0.rule, isSoft: false) }
-        let soft = rule.settings.softLimits[.watches].map { Limit(rule: $0.rule, isSoft: true) }
+        let hard = rule.settings.limits[.watches].map { Limit(rule: $0.rule.index, isSoft: false) }
+        let soft = rule.settings.softLimits[.watches].map {
+            Limit(rule: $0.rule.index, isSoft: true)
+        }
         return [hard, soft].compactMap { $0 }
     }
 }

@@ -118,11 +118,10 @@ extension ReplyGate {
         repeated.denialCount += 1
         let connection = context.connection
         let uid = connection.peer.uid
-        let kind = RepeatedLines.Kind(subject: .denial(rule: denial.rule), uid: uid)
+        let kind = RepeatedLines.Kind(subject: .denial(rule: denial.rule?.index), uid: uid)
         write(kind, .notice) {
-            let rule = denial.rule.map { "rule \($0 + 1)" } ?? "no rule"
-            return "client \(connection.number) (uid \(uid), pid \(connection.peer.pid), "
-                + "\(connection.shownPeerCommand)) was refused: \(denial.action.rawValue), \(rule)"
+            "client \(connection.number) (uid \(uid), pid \(connection.peer.pid), "
+                + "\(connection.shownPeerCommand)) was refused: \(denial.action.rawValue), \(denial.place)"
         }
     }
 

@@ -254,7 +254,7 @@ extension Dispatcher {
             try changes.changes(patterns, options, &context)
         case .stateHandler(let name, let step): try handlers.handler(name, step, &context)
         case .stateHandlers: try handlers.list(&context)
-        case .stateReload: try rules.reload(context)
+        case .stateReload(let isDryRun): try rules.reload(isDryRun: isDryRun, context)
         case .stateExplain(let key): try rules.explain(key, context)
         case .stateRules: rules.list(context)
         case .stateCheck(let pattern, let after, let limit):

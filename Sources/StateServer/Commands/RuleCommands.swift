@@ -20,10 +20,11 @@ final class Configuration {
     /// The refused files.
     var refusedFiles: () -> [RefusedFile] = { [] }
 
-    /// Reloads the configuration for a connection, which waits for the result.
-    func reload(for connection: Connection) throws(StateError) {
+    /// Reloads the configuration for a connection, which waits for the result, or says what a
+    /// reload would do.
+    func reload(for connection: Connection, isDryRun: Bool) throws(StateError) {
         guard let reloader else { throw Configuration.missing }
-        reloader.add(connection)
+        reloader.add(connection, isPreview: isDryRun)
         connection.inbound.awaitsLateReply = true
     }
 
@@ -37,9 +38,9 @@ final class Configuration {
 struct RuleCommands {
     let configuration: Configuration
 
-    func reload(_ context: borrowing CommandContext) throws(StateError) {
+    func reload(isDryRun: Bool, _ context: borrowing CommandContext) throws(StateError) {
         try context.requireAdmin("STATE.RELOAD")
-        try configuration.reload(for: context.connection)
+        try configuration.reload(for: context.connection, isDryRun: isDryRun)
     }
 
     func list(_ context: borrowing CommandContext) {
@@ -47,11 +48,12 @@ struct RuleCommands {
         let rules = (context.core.rules?.descriptions ?? []).compactMap { visibility.shown($0) }
         context.output.writeArray(rules.count)
         for rule in rules {
-            context.output.writeArray(3)
+            context.output.writeArray(4)
             context.output.writeInteger(Int64(rule.number))
             context.output.writeBulk(rule.keys)
             let members = rule.options.map { "\"\($0.name)\":\($0.value)" }
             context.output.writeBulk("{\(members.joined(separator: ","))}")
+            context.output.writeBulk(rule.place.source)
         }
     }
 
@@ -62,15 +64,16 @@ struct RuleCommands {
         var options = context.core.explanation(of: key)
         for (name, value) in defaults(besides: options, context)
         where !options.contains(where: { $0.name == name }) {
-            options.append(RuleOption(name: name, value: value, rule: 0, keys: []))
+            options.append(RuleOption(name: name, value: value))
         }
         context.output.writeArray(options.count)
         for option in options {
-            context.output.writeArray(4)
+            context.output.writeArray(5)
             context.output.writeBulk(option.name)
             context.output.writeBulk(option.value)
-            context.output.writeInteger(Int64(option.rule))
+            context.output.writeInteger(option.rule.map { Int64($0.index) + 1 } ?? 0)
             context.output.writeBulk(option.keys)
+            context.output.writeBulk(option.rule?.source ?? "")
         }
     }
 

@@ -13,15 +13,37 @@ package struct ConfigurationSource: Sendable {
     /// - Throws: why it cannot be used: the file, the place in it, what was read and what was
     ///   expected.
     package var read: @Sendable () throws(StateError) -> Change
+    /// Reads the configuration as ``read``, and describes what a reload would do.
+    ///
+    /// It is called on a separate thread.
+    package var preview: @Sendable () throws(StateError) -> ReloadPreview
     /// Called on the loop thread with the result of a reload, before the reply.
     package var onEnd: @Sendable (Result<ReloadReport, StateError>) -> Void
 
     package init(
         read: @escaping @Sendable () throws(StateError) -> Change,
+        preview: @escaping @Sendable () throws(StateError) -> ReloadPreview,
         onEnd: @escaping @Sendable (Result<ReloadReport, StateError>) -> Void
     ) {
-        (self.read, self.onEnd) = (read, onEnd)
+        (self.read, self.preview, self.onEnd) = (read, preview, onEnd)
     }
+}
+
+/// What a reload would do.
+package struct ReloadPreview: Sendable {
+    /// Why it would be refused: each error with its place, and lines that belong to it.
+    package var errors: [[String]] = []
+    /// What can be used, but is probably not meant.
+    package var warnings: [[String]] = []
+    /// What would change; nothing if there are errors.
+    package var report = ReloadReport(changed: [], needsRestart: [])
+    /// How many stored values were checked under the new rules.
+    package var checkedCount = 0
+    package var refusedCount = 0
+    /// The first of those that the new rules refuse.
+    package var refused: [(key: [UInt8], revision: Int64, issue: String)] = []
+
+    package init() {}
 }
 
 /// The changes of a reload.

@@ -29,18 +29,35 @@ extension Server {
     func finishReload() {
         guard let reloader, let (connection, outcome) = reloader.takeRead() else { return }
         keyspace.withCore { core in
-            let result = outcome.map { apply($0, core) }
-            reloader.source.onEnd(result)
-            guard let connection, !connection.isClosed else { return }
-            connection.inbound.awaitsLateReply = false
-            services.gate.answer(connection, core) { (context) throws(StateError) in
-                let report = try result.get()
-                // The revision in the reply covers all commits.
-                core.observeAll(&context.receipt)
-                connection.outbound.bytes.write(report, connection.session.version)
+            switch outcome {
+            case .change(let read):
+                let result = read.map { apply($0, core) }
+                reloader.source.onEnd(result)
+                answer(connection, core) { (context, version) throws(StateError) in
+                    let report = try result.get()
+                    // The revision in the reply covers all commits.
+                    core.observeAll(&context.receipt)
+                    context.connection.outbound.bytes.write(report, version)
+                }
+            case .preview(let read):
+                answer(connection, core) { (context, version) throws(StateError) in
+                    context.connection.outbound.bytes.write(try read.get(), version)
+                }
             }
         }
         reloader.startNext()
+    }
+
+    private func answer(
+        _ connection: Connection?,
+        _ core: KeyspaceCore,
+        _ body: (inout CommandContext, ProtocolVersion) throws(StateError) -> Void
+    ) {
+        guard let connection, !connection.isClosed else { return }
+        connection.inbound.awaitsLateReply = false
+        services.gate.answer(connection, core) { (context) throws(StateError) in
+            try body(&context, connection.session.version)
+        }
     }
 
     private func apply(
@@ -79,6 +96,32 @@ extension ByteBuffer {
         write(report.changed, version)
         writeBulk("restart")
         write(report.needsRestart, version)
+    }
+
+    fileprivate mutating func write(_ preview: ReloadPreview, _ version: ProtocolVersion) {
+        writeMap(7, version)
+        for (name, findings) in [("errors", preview.errors), ("warnings", preview.warnings)] {
+            writeBulk(name)
+            writeArray(findings.count)
+            for lines in findings {
+                writeArray(lines.count)
+                for line in lines { writeBulk(line) }
+            }
+        }
+        writeBulk("changed")
+        write(preview.report.changed, version)
+        writeBulk("restart")
+        write(preview.report.needsRestart, version)
+        writeField("checked", Int64(preview.checkedCount))
+        writeField("refused", Int64(preview.refusedCount))
+        writeBulk("values")
+        writeArray(preview.refused.count)
+        for value in preview.refused {
+            writeArray(3)
+            writeBulk(value.key)
+            writeInteger(value.revision)
+            writeBulk(value.issue)
+        }
     }
 
     /// Each as `[rule, keys, option, old, new]`.

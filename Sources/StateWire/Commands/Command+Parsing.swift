@@ -76,7 +76,7 @@ extension Command {
         case .stateSync: self = .stateSync
         case .stateHandler: self = try readHandler(rest)
         case .stateHandlers: self = .stateHandlers
-        case .stateReload: self = .stateReload
+        case .stateReload: self = try readReload(rest)
         case .stateExplain: self = .stateExplain(try key(rest[0]))
         case .stateRules: self = .stateRules
         case .stateCheck: self = try readCheck(rest)

@@ -1,5 +1,13 @@
 import StateModel
 
+func readReload(_ arguments: Arguments) throws(StateError) -> Command {
+    guard arguments.count > 0 else { return .stateReload(isDryRun: false) }
+    guard arguments.count == 1, arguments.isWord(0, "DRYRUN") else {
+        throw syntaxError("expected STATE.RELOAD [DRYRUN]")
+    }
+    return .stateReload(isDryRun: true)
+}
+
 /// An optional pattern, then options.
 func readCheck(_ arguments: Arguments) throws(StateError) -> Command {
     var pattern: Bytes?

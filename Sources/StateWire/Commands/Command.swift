@@ -79,7 +79,7 @@ package enum Command {
     case stateStatus
     case stateHandler(name: Bytes, HandlerStep)
     case stateHandlers
-    case stateReload
+    case stateReload(isDryRun: Bool)
     case stateExplain(Bytes)
     case stateRules
     /// Without a pattern: everything.

@@ -150,7 +150,7 @@ extension Verb {
         Verb(.stateSync, 1, "Replies once everything written so far is on stable storage."),
         Verb(.stateHandler, -3, writes: true, "Attaches, advances or forgets a named handler."),
         Verb(.stateHandlers, 1, "Lists the named handlers and the position of each."),
-        Verb(.stateReload, 1, "Reloads the configuration and returns what changed."),
+        Verb(.stateReload, -1, "Reloads the configuration and returns what changed."),
         Verb(.stateExplain, 2, keys: (1, 1, 1), "Returns the options of a key and their rules."),
         Verb(.stateRules, 1, "Lists the rules of the configuration."),
         Verb(.stateCheck, -1, "Lists the stored values that a rule now refuses."),

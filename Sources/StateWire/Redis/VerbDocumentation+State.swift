@@ -51,7 +51,7 @@ extension VerbDocumentation {
             "<ATTACH name pattern [pattern ...] | DONE name revision | FORGET name>"
         ),
         .init(.stateHandlers, .state),
-        .init(.stateReload, .state),
+        .init(.stateReload, .state, "[DRYRUN]"),
         .init(.stateExplain, .state, "key"),
         .init(.stateRules, .state),
         .init(.stateCheck, .state, "[pattern] [AFTER key] [LIMIT count]"),

@@ -14,7 +14,8 @@ extension Statectl {
         try output.writeTable(
             ["OPTION", "VALUE", "RULE"],
             options.map { option in
-                let place = "\(option.rule) (".bytes + option.keys + ")".bytes
+                let line = option.source.isEmpty ? "" : ", \(shownLine(option.source))"
+                let place = "\(option.rule) (".bytes + option.keys + ")\(line)".bytes
                 return [
                     option.name.bytes, option.value.bytes,
                     option.rule > 0 ? place : "default".bytes,
@@ -27,7 +28,13 @@ extension Statectl {
         [
             "option": .text(option.name), "value": .json(option.value.bytes),
             "rule": .number(option.rule), "keys": option.rule > 0 ? .bytes(option.keys) : nil,
+            "source": option.rule > 0 ? .text(option.source) : nil,
         ]
+    }
+
+    /// The line of a rule, as in messages.
+    private static func shownLine(_ source: String) -> String {
+        source.contains(":") ? source : "line \(source)"
     }
 
     /// `rules`: the rules of the daemon's configuration.
@@ -38,15 +45,15 @@ extension Statectl {
             for rule in rules {
                 output.write(json: [
                     "rule": .number(rule.number), "keys": .bytes(rule.keys),
-                    "options": .json(rule.options.bytes),
+                    "options": .json(rule.options.bytes), "source": .text(rule.source),
                 ])
             }
             return
         }
         guard !rules.isEmpty else { return }
         try output.writeTable(
-            ["RULE", "KEYS", "OPTIONS"],
-            rules.map { ["\($0.number)".bytes, $0.keys, $0.options.bytes] }
+            ["RULE", "LINE", "KEYS", "OPTIONS"],
+            rules.map { ["\($0.number)".bytes, $0.source.bytes, $0.keys, $0.options.bytes] }
         )
     }
 }

@@ -16,6 +16,7 @@ extension Statectl {
                     + "'statectl set KEY - --raw < FILE' to change it"
             )
         }
+        try checkWriting(value, of: key, client)
         let file = try EditedFile(value, of: key)
         while true {
             try file.edit()
@@ -35,6 +36,26 @@ extension Statectl {
                 guard error.code == .rejected || error.code == .tooBig, mayAskAgain(error) else {
                     throw kept(file, error, name)
                 }
+            }
+        }
+    }
+
+    /// Refuses a key that may not be written, before anybody has edited it.
+    ///
+    /// It sets the value to itself in a transaction that cannot succeed, because the key is then not
+    /// at the revision that the last step names.
+    private static func checkWriting(
+        _ value: [UInt8],
+        of key: Key,
+        _ client: Client
+    ) throws(Failure) {
+        do throws(StateError) {
+            try client.apply([.set(key, value), .check(key, revision: Int64.max)])
+        } catch {
+            // A value that is not set yet, or not valid any more, may be refused for itself.
+            let isFixed = [", readonly)", ", writeOnce)"].contains { error.message.hasSuffix($0) }
+            if error.code == .noPermission || error.code == .rejected && isFixed {
+                throw .refused(error)
             }
         }
     }

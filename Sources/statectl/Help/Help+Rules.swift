@@ -35,15 +35,31 @@ extension Help {
         its configuration. SIGHUP also reloads; the result is then in the log. Options on the
         daemon's command line override the file, as at its start.
 
+          --dry-run         change nothing; print what 'check-config' prints
+
         examples:
           statectl reload
+          statectl reload --dry-run
           statectl reload --json
+
+        """
+
+    static let checkConfig = """
+        Makes the daemon read its configuration without using it, and prints what a reload would do:
+        all errors with their lines, warnings, each option that would change, each that needs a
+        restart, and the stored values that the new rules would refuse (at most 100 of them), a
+        line 'revision TAB key TAB issue' each. It needs admin rights. Exits 2 if there are errors.
+        'stated --check-config FILE' checks a file without a daemon.
+
+        examples:
+          statectl check-config
+          statectl check-config --json
 
         """
 
     static let explain = """
         Prints each option that applies to the key, whether or not the key is present: its value in
-        JSON, and the number and keys of the rule that sets it, or 'default'. Of the rules that
+        JSON, and the number, keys and line of the rule that sets it, or 'default'. Of the rules that
         match and set an option, the most specific one applies: first a rule for the key, then one
         for a prefix, then one for a glob; of two of a kind, the longer one.
 
@@ -54,7 +70,8 @@ extension Help {
         """
 
     static let rules = """
-        Prints the rules of the daemon's configuration: number, keys, and options in JSON.
+        Prints the rules of the daemon's configuration: number, line, keys, and options in JSON. A
+        rule with several patterns has a line for each.
 
         examples:
           statectl rules

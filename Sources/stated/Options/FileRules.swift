@@ -16,12 +16,15 @@ extension FileContainers {
 extension RuleTable {
     /// Where the rules store keys: in files, or elsewhere.
     var fileRules: [FileRule] {
-        rules.compactMap { rule -> FileRule? in
+        rules.flatMap { rule -> [FileRule] in
             switch rule.backing {
-            case nil: nil
+            case nil: return []
             case .file(let directory, let isShared):
-                FileRule(keys: rule.keys, directory: directory, isShared: isShared)
-            default: FileRule(keys: rule.keys, directory: nil)
+                let form = form(of: rule)
+                return rule.keys.map {
+                    FileRule(keys: $0, directory: directory, isShared: isShared, form: form)
+                }
+            default: return rule.keys.map { FileRule(keys: $0, directory: nil) }
             }
         }
     }

@@ -1,5 +1,6 @@
 import Glibc
 import StateEngine
+import StateJSON
 import StateRules
 
 extension Options {
@@ -14,7 +15,8 @@ extension Options {
         for rule in configuration.rules.rules {
             guard case .file(let directory, _)? = rule.backing else { continue }
             let place = Options.resolved(directory)
-            let name = "\(path ?? ""): rules[\(rule.index)].directory: \(directory)"
+            let fault = rule.fault(rule.path.member("directory"), directory)
+            let name = "\(rule.place.file ?? path ?? ""): \(fault)"
             if let data, place.starts(with: data) || data.starts(with: place) {
                 throw Options.misplaced(
                     name,

@@ -9,15 +9,19 @@ struct Options {
     /// Whether the values are in memory only; the directory then holds the reserved revision.
     private(set) var isMemory = false
 
-    /// Applies a configuration file.
-    mutating func read(_ path: String) throws(StateError) {
-        configuration = try ConfigurationFile.read(path, over: configuration)
+    /// Applies a configuration file; `findings` gets what is wrong with it.
+    mutating func read(
+        _ path: String,
+        accounts: AccountDirectory = .system,
+        _ findings: ConfigurationFindings
+    ) throws(StateError) {
+        configuration = try ConfigurationFile.read(
+            path,
+            over: configuration,
+            accounts: accounts,
+            findings
+        )
         self.path = path
-    }
-
-    /// What is probably a mistake in the configuration, with the file.
-    var warnings: [String] {
-        configuration.warnings.map { "\(path ?? ""): \($0)" }
     }
 
     /// The options of the command line that have a value and say how to serve.

@@ -4,16 +4,17 @@ import StateRules
 /// The parsed command line.
 enum Request {
     case serve(Options)
-    /// Checks the configuration in a file.
-    case checkConfiguration(String)
+    case checkConfiguration(ConfigurationCheck)
     case check(store: String)
     case salvage(store: String, to: String)
     case restore([String], to: String)
+    case configurationSchema
     case help
     case version
 
-    /// - Throws: ``StateError/Code/err``, naming the wrong argument.
-    init(arguments: [String]) throws(StateError) {
+    /// - Throws: ``StateError/Code/err``, naming the wrong argument or the first fault of the
+    ///   configuration; `findings` has all of them.
+    init(arguments: [String], _ findings: ConfigurationFindings) throws(StateError) {
         var given: [(name: String, value: String)] = []
         var rest = arguments[...]
         while let argument = rest.popFirst() {
@@ -22,11 +23,15 @@ enum Request {
                 self = .help
                 return
             }
+            if name == "--config-schema" {
+                self = .configurationSchema
+                return
+            }
             if ["--version", "-V"].contains(name) {
                 self = .version
                 return
             }
-            if ["--memory", "--check", "--salvage"].contains(name) {
+            if Request.flags.contains(name) {
                 guard attached == nil else { throw Request.error("\(name) takes no value") }
                 given.append((name, ""))
                 continue
@@ -39,17 +44,26 @@ enum Request {
             }
             given.append((name, value))
         }
-        try self.init(given)
+        try self.init(given, findings)
     }
 
     /// The options with a value that do not say how to serve.
-    private static let names: Set = ["--config", "--check-config", "--to", "--restore"]
+    private static let names: Set = ["--config", "--check-config", "--as", "--to", "--restore"]
+    /// The options without a value.
+    private static let flags: Set = [
+        "--memory", "--check", "--salvage", "--all-warnings-are-errors",
+    ]
 
-    private init(_ given: [(name: String, value: String)]) throws(StateError) {
+    private init(
+        _ given: [(name: String, value: String)],
+        _ findings: ConfigurationFindings
+    ) throws(StateError) {
         func last(_ name: String) -> String? { given.last { $0.name == name }?.value }
-        let options = try Request.options(given)
+        let options = try Request.options(given, findings)
         if let checked = last("--check-config") {
-            self = .checkConfiguration(checked)
+            var check = ConfigurationCheck(path: checked, user: last("--as"))
+            check.refusesWarnings = last("--all-warnings-are-errors") != nil
+            self = .checkConfiguration(check)
             return
         }
         let files = given.filter { $0.name == "--restore" }.map(\.value)
@@ -63,6 +77,11 @@ enum Request {
             }
             self = .restore(files, to: target)
             return
+        }
+        if let name = given.first(where: {
+            ["--as", "--all-warnings-are-errors"].contains($0.name)
+        }) {
+            throw Request.error("\(name.name) needs --check-config")
         }
         let mode = given.last { ["--check", "--salvage"].contains($0.name) }?.name
         if let mode, options.isMemory {
@@ -83,12 +102,13 @@ enum Request {
 
     /// The configuration that `--config` names, else the standard one; then the options.
     private static func options(
-        _ given: [(name: String, value: String)]
+        _ given: [(name: String, value: String)],
+        _ findings: ConfigurationFindings
     ) throws(StateError) -> Options {
         var options = Options()
-        for (name, value) in given where name == "--config" { try options.read(value) }
+        for (name, value) in given where name == "--config" { try options.read(value, findings) }
         if let path = ConfigurationPlace.standard(for: Set(given.map(\.name))) {
-            try options.read(path)
+            try options.read(path, findings)
         }
         for (name, value) in given { try options.take(name, value) }
         return options

@@ -17,8 +17,10 @@ enum ConfigurationTarget {
         require(write(file, bytes.baseAddress, bytes.count) == bytes.count, lastSystemError())
         lseek(file, 0, SEEK_SET)
         let configuration: Configuration
+        let findings = ConfigurationFindings()
+        defer { for note in findings.errors + findings.warnings { _ = note.details } }
         do throws(StateError) {
-            configuration = try ConfigurationFile.read("/proc/self/fd/\(file)")
+            configuration = try ConfigurationFile.read("/proc/self/fd/\(file)", findings)
         } catch {
             require(!error.message.isEmpty, "an error without a message")
             return
