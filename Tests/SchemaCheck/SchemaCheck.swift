@@ -24,9 +24,9 @@ enum SchemaCheck {
         let files = line["files"]?.members ?? [:]
         let library = SchemaLibrary { address in
             guard let file = files[address] else { return nil }
-            do {
-                return .success(try JSON5Document(String(decoding: try file.text(), as: UTF8.self)))
-            } catch { return .failure(StateError(.err, "\(error)")) }
+            do { return .success(JSON5Document(try file.text())) } catch {
+                return .failure(StateError(.err, "\(error)"))
+            }
         }
         let schema = try Schema(
             line["schema"] ?? .null,
