@@ -1,4 +1,6 @@
 import Glibc
+import StateClient
+import StateModel
 import StateTestSupport
 import Testing
 
