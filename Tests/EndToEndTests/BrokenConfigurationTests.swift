@@ -208,8 +208,8 @@ struct BrokenConfigurationTests {
             #"rules[1].schema.pattern: pattern '(': '(' without ')' at 0"#
         ),
         (
-            #"{ rules: [ { keys: 'a', schema: { format: 'date' } } ] }"#, "1:35",
-            #"rules[1].schema.format: "date" is not one of "email", "date-time", "uri", "uuid", "ipv4", "ipv6""#
+            #"{ rules: [ { keys: 'a', schema: { format: 'day' } } ] }"#, "1:35",
+            #"rules[1].schema.format: "day" is not one of "email", "idn-email", "date-time", "date", "time", "duration", "hostname", "idn-hostname", "ipv4", "ipv6", "uri", "uri-reference", "iri", "iri-reference", "uri-template", "uuid", "json-pointer", "relative-json-pointer", "regex""#
         ),
         (
             #"{ rules: [ { keys: 'a', schema: { items: { maxItems: -1 } } } ] }"#, "1:44",
@@ -353,7 +353,7 @@ struct BrokenConfigurationTests {
             ["--check-config", path, "--as", "nobody"]
         )
         #expect(
-            other.exitCode == 2 && other.errorText.contains("\(path):2:34: rules[1].directory: "),
+            other.exitCode == 2 && other.errorText.contains("\(path):2:33: rules[1].directory: "),
             "\(other)"
         )
     }

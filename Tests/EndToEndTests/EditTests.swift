@@ -133,7 +133,7 @@ struct EditTests {
         let file = directory.path(of: try #require(try kept().first))
         #expect(
             refused.errorText.contains(
-                "n/x': 7 is above 1 (rule 1, schema); your text is saved in \(file)"
+                "n/x': 7 is above 1 (rule 1, line 1, schema); your text is saved in \(file)"
             )
         )
         #expect(String(decoding: try readFile(file), as: UTF8.self) == "7\n")
@@ -147,7 +147,7 @@ struct EditTests {
             "printf 'y\\n' | EDITOR=\"sh '\(directory.path(of: "editor"))'\" VISUAL= TMPDIR='\(directory.path)' "
             + "script -qec \"'\(builtProgram("statectl"))' --socket '\(daemon.socketPath)' edit n/x\" /dev/null"
         let again = try runCommand("sh", ["-c", command])
-        #expect(again.text.contains("9 is above 1 (rule 1, schema)"), "\(again)")
+        #expect(again.text.contains("9 is above 1 (rule 1, line 1, schema)"), "\(again)")
         #expect(
             again.text.contains("edit again? [Y/n]") && again.text.contains("set at revision 2")
         )

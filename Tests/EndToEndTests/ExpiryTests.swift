@@ -83,7 +83,7 @@ struct ExpiryTests: RuledTests {
             """
         )
         let peer = try Peer(daemon.socketPath)
-        let limit = "; the limit is 1m (rule 1, limits.ttl)"
+        let limit = "; the limit is 1m (rule 1, line 1, limits.ttl)"
         #expect(
             try peer.ask("SET lock/a 1").errorText
                 == "LIMIT the value of key 'lock/a' would expire never" + limit

@@ -61,7 +61,7 @@ struct ReloadLoadTests {
         try Self.check(records.withLock { $0 }, windows.withLock { $0 }.get())
         #expect(
             eventually {
-                daemon.log.split(separator: "\n").count { $0.contains("reload failed") } > 0
+                daemon.log.split(separator: "\n").count { $0.contains("; not reloaded; ") } > 0
             }
         )
     }
@@ -84,7 +84,7 @@ struct ReloadLoadTests {
                 if let revision = reply["revision"]?.integerValue {
                     record.outcomes.append(Outcome(value: value, revision: revision))
                 } else if reply.errorText
-                    == "REJECTED key 'load/\(number)': 2 is above 1 (rule 1, schema)"
+                    == "REJECTED key 'load/\(number)': 2 is above 1 (rule 1, line 1, schema)"
                 {
                     record.outcomes.append(Outcome(value: value, revision: nil))
                 } else {

@@ -48,7 +48,7 @@ struct RuleCaseTests {
         }
         for (index, rule) in ruleCases.enumerated() {
             add(rule.name, rule.allowed, true, "")
-            add(rule.name, rule.refused, false, "(rule \(index + 2), schema)")
+            add(rule.name, rule.refused, false, "(rule \(index + 2), line \(index + 3), schema)")
         }
         add("short", ["", "abc"], true, "")
         add("short", ["abcd"], false, "limits.valueBytes)")

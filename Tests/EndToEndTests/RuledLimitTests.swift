@@ -106,20 +106,22 @@ struct RuledLimitTests: RuledTests {
         }
         _ = try set(client, "few/a", "1")
         _ = try set(client, "few/b", "1")
-        refused("few/c", "1", .limit, "3 keys; the limit is 2 (rule 1, limits.keys)")
+        let full = "the rule already has its 2 keys (rule 1, line 1, limits.keys)"
+        refused("few/c", "1", .limit, full)
         _ = try set(client, "few/b", "2")
         _ = try client.delete(["few/a"])
         _ = try set(client, "few/c", "1")
 
         _ = try set(client, "small/a", String(repeating: "x", count: 50))
-        refused("small/b", "12345678", .limit, "72 bytes; the limit is 64 (rule 2, limits.bytes)")
+        let large = "72 bytes; the limit is 64 (rule 2, line 1, limits.bytes)"
+        refused("small/b", "12345678", .limit, large)
         _ = try set(client, "small/a", "1")
         _ = try set(client, "small/b", "12345678")
 
-        refused("short/a", "12345", .tooBig, "the limit is 4 (rule 3, limits.valueBytes)")
+        refused("short/a", "12345", .tooBig, "the limit is 4 (rule 3, line 2, limits.valueBytes)")
         _ = try set(client, "short/a", "1234")
 
-        let words = "nested deeper than 2 at byte 2 (rule 6, limits.depth)"
+        let words = "nested deeper than 2 at byte 2 (rule 6, line 5, limits.depth)"
         refused("deep", "[[[1]]]", .rejected, words)
         _ = try set(client, "deep", "[[1]]")
 
@@ -155,12 +157,12 @@ struct RuledLimitTests: RuledTests {
         let third = try watch("seen/b")
         try expect(
             third,
-            "LIMIT uid \(getuid()) already has 1 watch for the rule, the limit is 1 (rule 2, limits.watches)"
+            "LIMIT uid \(getuid()) already has 1 watch for the rule, the limit is 1 (rule 2, line 1, limits.watches)"
         )
         let refused = try ByteSocket(path: daemon.socketPath)
         try expect(
             refused,
-            "LIMIT uid \(getuid()) already has 3 connections, the limit is 3 (rule 1, limits.connections)"
+            "LIMIT uid \(getuid()) already has 3 connections, the limit is 3 (rule 1, line 1, limits.connections)"
         )
         second.end()
         try #require(eventually { (try? daemon.connect().set([1], for: "k")) != nil })

@@ -34,8 +34,8 @@ struct StartupOptionTests {
         (["--history-bytes", "9999999TiB"], "at most 9223372036854775807, not '9999999TiB'"),
         (["--clients", "0"], "--clients takes at least 1, not '0'"),
         (["--watches", "many"], "--watches takes a number such as 1000, not 'many'"),
-        (["--output-bytes", "1KiB"], "--output-bytes takes at least 65536, not '1KiB'"),
-        (["--value-bytes", "64MiB"], "--value-bytes takes at most 67107840, not '64MiB'"),
+        (["--output-bytes", "1KiB"], "--output-bytes takes at least 64KiB, not '1KiB'"),
+        (["--value-bytes", "64MiB"], "--value-bytes takes at most 65535KiB, not '64MiB'"),
     ])
     func `an argument that makes no sense is named`(arguments: [String], reason: String) throws {
         let program = try Program([builtProgram("stated")] + arguments)
@@ -51,9 +51,10 @@ struct StartupOptionTests {
 
         Usage: stated [--socket PATH] [--data DIRECTORY] [--memory] [--socket-mode MODE] [LIMIT …]
                stated --config FILE [OPTION …]
-               stated --check-config FILE
+               stated --check-config FILE|- [--as USER] [--all-warnings-are-errors]
                stated --check [--data DIRECTORY]
                stated --salvage [--data DIRECTORY] --to NEWDIRECTORY
+               stated --restore FILE [--restore FILE …] --data NEWDIRECTORY
 
           stated
               Serve this user's values on this user's socket, until Ctrl-C or SIGTERM.
@@ -80,6 +81,9 @@ struct StartupOptionTests {
               Copy the intact rows of a damaged store into a new one, and print what is lost. Then
               start with --data /srv/app/salvaged, or move the directories.
 
+          stated --restore monday.backup --restore tuesday.backup --data /srv/app/restored
+              Make a store from a backup of 'statectl backup', and from one of the changes since.
+
         Use it from another terminal:
 
           statectl set audio/volume 0.7
@@ -92,7 +96,14 @@ struct StartupOptionTests {
                               Default, if --socket, --data and --memory are not given either:
                               stated.json5, if it exists, in $CONFIGURATION_DIRECTORY, else for root in
                               /etc/stated, else in $XDG_CONFIG_HOME/stated (~/.config).
-          --check-config FILE Check the configuration. If it has an error, print the place and exit 2.
+          --check-config FILE Check the configuration; - is standard input. Print all errors and
+                              warnings with their lines, at most 20 of each; exit 2 if there are errors.
+                              Users and groups that this machine does not have are warnings.
+          --as USER           With --check-config: check the directories of the rules with the rights of
+                              USER. Default for root: the user of the unit stated.service.
+          --all-warnings-are-errors
+                              With --check-config: exit 2 if there are warnings.
+          --config-schema     Print a JSON Schema of the configuration, for editors.
           --socket PATH       Listen here; at most 107 bytes. Default: an inherited socket
                               (LISTEN_FDS), else $STATED_SOCKET, else
                               $XDG_RUNTIME_DIR/stated/stated.sock, else
@@ -112,6 +123,11 @@ struct StartupOptionTests {
                               may have been acknowledged. Exits 0 if every row was intact, 5 if not.
           --to NEWDIRECTORY   The directory for the new store of --salvage. It must not contain a store.
                               The damaged store is never changed.
+          --restore FILE      Make a new store from a backup; - is standard input. Further ones, of
+                              'statectl backup --since', follow in order. Each piece is checked before
+                              it is written. Clients see another store, as with --salvage. Exits 5,
+                              and leaves nothing, if a piece is damaged, the disk is full or the
+                              directory exists.
           --help, --version   Print this, or the version.
 
         Limits:

@@ -233,12 +233,12 @@ struct SchemaCombiningTests {
         (#"{"exclusiveMinimum":3,"maximum":3}"#, ["schema.exclusiveMinimum"]),
         (#"{"type":"string","minLength":3,"maxLength":2}"#, ["schema.minLength"]),
         (#"{"enum":[]}"#, ["schema.enum"]),
-        (#"{"type":"string","enum":["a",5]}"#, ["schema.enum[1]"]),
+        (#"{"type":"string","enum":["a",5]}"#, ["schema.enum[2]"]),
         (#"{"pattern":"^a"}"#, ["schema.pattern"]),
         (#"{"type":"integer","pattern":"^a"}"#, ["schema.pattern"]),
         (
             #"{"type":"object","required":["a"],"additionalProperties":false}"#,
-            ["schema.required[0]"]
+            ["schema.required[1]"]
         ),
         (#"{"then":{}}"#, ["schema.then"]), (#"{"type":"integer","minimum":3,"maximum":3}"#, []),
         (#"{"type":"string","anyOf":[{"pattern":"a"},{"pattern":"b"}]}"#, []),

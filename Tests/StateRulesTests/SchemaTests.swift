@@ -280,7 +280,7 @@ struct SchemaTests {
     @Test(arguments: [
         (
             #"{"type": "text"}"#,
-            #"type: expected one of null, boolean, integer, number, string, array, object, not "text""#
+            #"type: "text" is not one of "null", "boolean", "integer", "number", "string", "array", "object""#
         ),
         (#"{"minimun": 1}"#, "minimun: unknown option; did you mean 'minimum'?"),
         (#"{"minimum": "1"}"#, #"minimum: expected a number, not "1""#),
@@ -298,7 +298,7 @@ struct SchemaTests {
         ),
         (
             #"{"items": {"format": "Date"}}"#,
-            #"items.format: expected one of email, idn-email, date-time, date, time, duration, hostname, idn-hostname, ipv4, ipv6, uri, uri-reference, iri, iri-reference, uri-template, uuid, json-pointer, relative-json-pointer, regex, not "Date""#
+            #"items.format: "Date" is not one of "email", "idn-email", "date-time", "date", "time", "duration", "hostname", "idn-hostname", "ipv4", "ipv6", "uri", "uri-reference", "iri", "iri-reference", "uri-template", "uuid", "json-pointer", "relative-json-pointer", "regex""#
         ),
         ("5", "expected an object in { }, not 5"),
     ])

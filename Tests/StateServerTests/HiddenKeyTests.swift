@@ -136,7 +136,7 @@ struct HiddenKeyTests {
                 + "(rule 1, limits.keys)"
         )
         // Over a hidden key what an absent one is answered.
-        #expect(try peer.ask("SET few/a 1").errorText?.contains("exceed 2 keys") == true)
+        #expect(try peer.ask("SET few/a 1").errorText?.contains("exceed its 2 keys") == true)
     }
 
     @Test func `sums are for those who may read all keys`() throws {

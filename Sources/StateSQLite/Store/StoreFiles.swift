@@ -184,7 +184,11 @@ final class StoreRoom {
             // There is room, but not for one as large.
             if room >= reserveByteCount / 2, room < 2 * byteCount + (1 << 20) { return false }
         }
-        isDenied = isDenied || availableByteCount >= 2 * byteCount + (1 << 20)
+        if !isDenied, availableByteCount >= 2 * byteCount + (1 << 20) {
+            let held = heldByteCount
+            isDenied = !hasGrant()
+            if heldByteCount > held { cut(to: held) }
+        }
         guard heldByteCount > 0 || isDenied else { return false }
         if shortage == nil { beShort() }
         guard heldByteCount > 0 else { return false }
