@@ -95,11 +95,8 @@ struct IntervalDurabilityTests: RuledTests {
         let client = try daemon.connect()
         let first = try write(client, "late/a", "1")
         _ = try write(client, "late/a", "2")
-        // For the moment until the commit thread has taken a change, it lacks it.
-        let isWhole = try eventually {
-            try Statectl.run(daemon, "history", "late/a").lines.count == 2
-        }
-        #expect(isWhole)
+        let history = try Statectl.run(daemon, "history", "late/a")
+        #expect(history.exitCode == 0 && history.lines.count == 2, "\(history)")
         #expect(try client.entry(for: "late/a")?.durability == "synced")
         _ = try write(client, "late/a", "3")
         let past = try Statectl.run(daemon, "get", "late/a", "--at", "\(first.revision)")

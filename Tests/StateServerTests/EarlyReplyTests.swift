@@ -1,4 +1,5 @@
 import StateEngine
+import StateRules
 import StateServer
 import StateTestSupport
 import StateWire
@@ -45,6 +46,24 @@ struct EarlyReplyTests {
         #expect(try writer.arrived() == [])
         backing.release()
         #expect(try writer.next().shown == #"{"revision": 1, "durability": "synced"}"#)
+    }
+
+    @Test(arguments: ["STATE.GET late/k AT 2", "STATE.LIST late/ AT 2", "STATE.REVERT late/ TO 2"])
+    func `what looks back waits for a change that was acknowledged before storage`(
+        command: String
+    ) throws {
+        let rule = #"{"keys": "late/", "durability": "interval", "commitEvery": "1h"}"#
+        try server.exchangeRules(AccessStage.table(rule).byKey)
+        try writer.send("SET k 1")
+        #expect(backing.held() != nil)
+        let late = try server.connect(3)
+        let acknowledged = try late.ask("STATE.SET late/k v").shown
+        #expect(acknowledged == #"{"revision": 2, "durability": "interval"}"#)
+        try reader.send(command)
+        try server.catchUp()
+        #expect(try reader.arrived() == [])
+        backing.release()
+        #expect(try reader.next().errorText == nil)
     }
 
     @Test func `an early reply stands behind the replies before it`() throws {

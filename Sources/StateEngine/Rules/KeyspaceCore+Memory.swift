@@ -90,6 +90,21 @@ extension KeyspaceCore {
         return record.isPublished && record.revision > revisions.stored ? .interval : .synced
     }
 
+    /// The newest revision whose writer may have its answer although it is not durable yet.
+    ///
+    /// Equal to the newest durable one if there are no changes that storage may have later.
+    package var newestAcknowledged: Int64 {
+        memoryKeys.publishEarly ? revisions.provisional : revisions.durable
+    }
+
+    /// Whether `revision` will be durable, and is not yet.
+    ///
+    /// False while the store is reopened, which may take any time, and if its commit has failed.
+    package func isBehind(_ revision: Int64) -> Bool {
+        admission.refusals.reopening == nil
+            && revisions.durable < min(revision, revisions.provisional)
+    }
+
     // MARK: A commit that fails
 
     /// Takes the published transactions, which nothing undoes, out of batches that will be undone.

@@ -13,6 +13,8 @@ struct Inbound: ~Copyable {
     var postponedEvent: Poller.Event?
     /// The files for which its next command waits, and until when.
     var awaitedFiles: AwaitedFiles?
+    /// The revision that must be durable before its next command, which looks back; 0 for none.
+    var awaitedRevision: Int64 = 0
     /// The reply of its last command comes later: from a ``HistoryJob``, or when ``blocked`` ends.
     var awaitsLateReply = false
     /// The command that lists in slices.
@@ -31,6 +33,8 @@ struct Inbound: ~Copyable {
         case outputIsFull
         /// The next command needs all earlier replies to be sent.
         case repliesAreHeld
+        /// The history does not have every acknowledged change yet.
+        case commitsAreOnTheirWay
         /// The reply of the last command comes later.
         case replyIsLate
         /// Files of the keys that the next command writes may have been edited.

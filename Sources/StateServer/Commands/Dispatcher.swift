@@ -161,28 +161,27 @@ final class Dispatcher {
         _ arguments: Arguments,
         _ context: borrowing CommandContext
     ) -> Inbound.Pause? {
-        if let pause = registry.pause, pause.holds(verb, context.connection.session.transaction) {
-            return .clientsArePaused
-        }
-        let isExecution = verb.isExecution
-        let isRead = !verb.isWrite && !isExecution
-        if isRead, context.connection.outbound.held.isEmpty, !memory.isTight { return nil }
-        let queued = context.connection.session.transaction
+        let connection = context.connection
+        let queued = connection.session.transaction
+        if let pause = registry.pause, pause.holds(verb, queued) { return .clientsArePaused }
+        // Of the writes only a revert does.
+        let looksBack = (!verb.isWrite || verb.name == .stateRevert) && verb.looksBack(arguments)
+        let isPlainRead = !verb.isWrite && !verb.isExecution && !looksBack
+        if isPlainRead, connection.outbound.held.isEmpty, !memory.isTight { return nil }
         let isWrite =
-            isExecution ? queued?.hasWrites ?? false : verb.isWrite && queued == nil
+            verb.isExecution ? queued?.hasWrites ?? false : verb.isWrite && queued == nil
         if isWrite, context.core.pending.byteCount >= settings.options.limits.queueByteCount {
             return .queueIsFull
         }
         if let files = context.core.files, isWrite,
-            context.connection.awaitsFiles(verb, arguments, files)
+            connection.awaitsFiles(verb, arguments, files)
         {
             return .filesAreEdited
         }
-        if memory.isTight, verb.asksForMuch, memory.mustWait(context.connection) {
-            return .memoryIsFull
-        }
-        guard !context.connection.outbound.held.isEmpty else { return nil }
-        return verb.isAboutWatches || verb.looksBack(arguments) ? .repliesAreHeld : nil
+        if memory.isTight, verb.asksForMuch, memory.mustWait(connection) { return .memoryIsFull }
+        if looksBack, context.mustWaitForCommits() { return .commitsAreOnTheirWay }
+        guard !connection.outbound.held.isEmpty else { return nil }
+        return verb.isAboutWatches || looksBack ? .repliesAreHeld : nil
     }
 }
 

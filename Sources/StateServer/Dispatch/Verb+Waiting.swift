@@ -27,7 +27,8 @@ extension Verb {
     }
 
     /// Whether the verb returns only durable data, which must include what the connection wrote
-    /// before.
+    /// before, and every change that was acknowledged.
+    @inline(never)  // A SET does not need it.
     func looksBack(_ arguments: Arguments) -> Bool {
         switch name {
         case .stateHistory, .stateRevert, .stateChanges, .stateBackup: true
@@ -35,6 +36,21 @@ extension Verb {
             (2..<max(2, arguments.count)).contains { arguments.isWord($0, "AT") }
         default: false
         }
+    }
+}
+
+extension CommandContext {
+    /// Whether the history lacks an acknowledged change: one with durability `interval` is
+    /// acknowledged before the commit thread has taken it.
+    ///
+    /// The command waits for what there was when it came, however much is written meanwhile.
+    func mustWaitForCommits() -> Bool {
+        if connection.inbound.awaitedRevision == 0 {
+            connection.inbound.awaitedRevision = core.newestAcknowledged
+        }
+        if core.isBehind(connection.inbound.awaitedRevision) { return true }
+        connection.inbound.awaitedRevision = 0
+        return false
     }
 }
 

@@ -239,6 +239,8 @@ extension Server {
         case .queueIsFull: uncommitted < options.limits.queueByteCount
         case .outputIsFull: connection.outbound.waitingByteCount <= options.outputByteCount / 2
         case .repliesAreHeld: connection.outbound.held.isEmpty
+        case .commitsAreOnTheirWay:
+            keyspace.withCore { !$0.isBehind(connection.inbound.awaitedRevision) }
         case .replyIsLate: !connection.inbound.awaitsLateReply
         case .filesAreEdited: connection.inbound.awaitedFiles?.areKnown ?? true
         // Another list has it.
