@@ -14,8 +14,6 @@ struct ExpiryCommandTests {
         server.keyspace.withCore { [clock] in $0.entries.clock = { clock.current } }
     }
 
-    private func advance(by milliseconds: Int64) { clock.update { $0 += milliseconds } }
-
     @Test(arguments: [2, 3])
     func `SET, SETEX and PSETEX take a time, and TTL tells it`(version: Int) throws {
         try server.connect(version).expect(
