@@ -1,3 +1,5 @@
+import Glibc
+
 /// Where the configuration puts the keys of a pattern, as far as files are concerned.
 package struct FileRule: Hashable, Sendable {
     /// The keys; a glob never lives in files.
@@ -34,8 +36,28 @@ package struct FileForm: Hashable, Sendable {
 
     package init() {}
 
-    /// The permission bits of new directories: whoever may read the files may go through them.
-    var directoryMode: UInt32? { mode.map { 0o700 | $0 & 0o777 | ($0 & 0o444) >> 2 } }
+    /// Owner, group and permission bits of a new directory, which has those of `made`.
+    ///
+    /// Whoever may read the files may go through it. A private directory stays root's or this
+    /// process's, writable for nobody else; if the files belong to somebody else, all may go through
+    /// it, so that the owner can.
+    func directory(
+        in isPrivate: Bool,
+        like made: FileStatus
+    ) -> (uid: UInt32, gid: UInt32, mode: mode_t) {
+        let owner = uid ?? made.uid
+        let mayOwn = !isPrivate || owner == 0 || owner == made.uid
+        let bits = mode.map { 0o700 | $0 & 0o777 | ($0 & 0o444) >> 2 } ?? made.mode & 0o777
+        let allowed = isPrivate ? bits & ~0o022 : bits
+        // A sticky directory protects the files of each user from the others.
+        let sticky = made.mode & S_ISVTX
+        return (
+            mayOwn ? owner : made.uid, gid ?? made.gid, allowed | sticky | (mayOwn ? 0 : 0o001)
+        )
+    }
+
+    /// The most bytes that a file has beside those of its value.
+    var extraByteCount: Int { trims ? 2 : 0 }
 
     /// The value in a file with these contents.
     func value(_ contents: [UInt8]) -> [UInt8] {

@@ -9,7 +9,8 @@ extension FileTree {
         case unstable
     }
 
-    /// Reads a file, and makes what was read durable if `syncs` is true.
+    /// Reads the value in a file of at most `limit` bytes, and makes what was read durable if
+    /// `syncs` is true.
     ///
     /// - Throws: ``StateError`` if it is not a regular file, too large, or cannot be read.
     func contents(
@@ -31,11 +32,8 @@ extension FileTree {
                         + "replace it by a copy"
                 )
             }
-            guard before.stamp.byteCount <= Int64(limit) else {
-                throw StateError(
-                    .tooBig,
-                    "\(path) has \(before.stamp.byteCount) bytes; the limit is \(limit)"
-                )
+            guard before.stamp.byteCount <= Int64(limit + form.extraByteCount) else {
+                throw FileTree.tooBig(path, Int(before.stamp.byteCount), limit)
             }
             let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC
             let file = FilePath.withCString(path.name) { openat(parent.descriptor, $0, flags) }
@@ -46,12 +44,18 @@ extension FileTree {
             defer { close(file) }
             let contents = try FileTree.readStable(file, path, before, syncs: syncs)
             guard case .value(let bytes, let status) = contents else { return contents }
-            return .value(form.value(bytes), status)
+            let value = form.value(bytes)
+            guard value.count <= limit else { throw FileTree.tooBig(path, value.count, limit) }
+            return .value(value, status)
         } catch let failure as FileFailure {
             throw StateError(.storage, failure.sentence)
         } catch {
             throw error as? StateError ?? StateError(.storage, "\(path): \(error)")
         }
+    }
+
+    private static func tooBig(_ path: FilePath, _ count: Int, _ limit: Int) -> StateError {
+        StateError(.tooBig, "\(path) has \(count) bytes; the limit is \(limit)")
     }
 
     private static func readStable(
@@ -95,8 +99,9 @@ extension FileTree {
 
     /// Writes a new file, and makes it durable.
     ///
-    /// It gets mode and owner that ``form`` names, else those of the file `old`, except setuid, setgid and sticky bits: those were
-    /// granted for other contents. `mode` is for a file that replaces none.
+    /// It gets mode and owner that ``form`` names, else those of the file `old`, except setuid,
+    /// setgid and sticky bits: those were granted for other contents. `mode` is for a file that
+    /// replaces none.
     ///
     /// - Returns: The stamp of the file.
     /// - Throws: ``FileFailure``; the file is removed then.

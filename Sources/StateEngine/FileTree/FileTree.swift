@@ -196,7 +196,8 @@ final class FileTree: Sendable {
         throw FileFailure("openat2", .root, ENOENT)
     }
 
-    /// Creates `path` and the missing directories above it, with the mode of their parents.
+    /// Creates `path` and the missing directories above it, with the mode of their parents, and
+    /// what ``form`` says.
     ///
     /// - Returns: The directories that it created, and their parents.
     func makeDirectories(_ path: FilePath) throws(FileFailure) -> [FilePath] {
@@ -209,7 +210,7 @@ final class FileTree: Sendable {
             let mode = inherited.st_mode & 0o1777
             let code = FilePath.withCString(step.name) { mkdirat(parent.descriptor, $0, mode) }
             if code == 0 {
-                try giveForm(to: step, in: parent.descriptor)
+                try giveForm(to: step, in: parent)
                 touched += [step.parent, step]
             } else if errno != EEXIST {
                 throw FileFailure("mkdirat", step)
@@ -218,17 +219,26 @@ final class FileTree: Sendable {
         return touched
     }
 
-    /// Gives a new directory mode and group, regardless of the umask.
-    private func giveForm(to path: FilePath, in parent: Int32) throws(FileFailure) {
-        guard let mode = form.directoryMode else { return }
-        let code = FilePath.withCString(path.name) { name in
-            if let gid = form.gid, fchownat(parent, name, uid_t.max, gid, AT_SYMLINK_NOFOLLOW) != 0
-            {
-                return Int32(-1)
+    /// Gives a new directory owner, group and mode, regardless of the umask.
+    ///
+    /// Others may already have put something else in its place, if they may write to the parent:
+    /// a link is an error, and a directory that is not this process's stays as it is.
+    private func giveForm(
+        to path: FilePath,
+        in parent: borrowing Directory
+    ) throws(FileFailure) {
+        guard form.mode != nil || form.uid != nil || form.gid != nil else { return }
+        let made = try FileTree.open(FilePath(path.name), in: parent, as: path)
+        let status = try FileStatus(of: made.descriptor, path)
+        guard status.uid == geteuid() else { return }
+        let look = form.directory(in: isPrivate, like: status)
+        // Order matters: changing the owner may clear bits of the mode.
+        if look.uid != status.uid || look.gid != status.gid {
+            guard fchown(made.descriptor, look.uid, look.gid) == 0 else {
+                throw FileFailure("fchown", path)
             }
-            return fchmodat(parent, name, mode, 0)
         }
-        guard code == 0 else { throw FileFailure("fchmodat", path) }
+        guard fchmod(made.descriptor, look.mode) == 0 else { throw FileFailure("fchmod", path) }
     }
 
     /// Calls `body` with each name in a directory except `.` and `..`, and whether it is a
