@@ -34,6 +34,23 @@ package struct OptionFault: Error, Hashable, CustomStringConvertible {
         self = first
     }
 
+    /// The results of both.
+    ///
+    /// - Throws: The faults of both.
+    static func both<First, Second>(
+        _ first: () throws(OptionFault) -> First,
+        _ second: () throws(OptionFault) -> Second
+    ) throws(OptionFault) -> (First, Second) {
+        let results = (
+            Result { () throws(OptionFault) in try first() },
+            Result { () throws(OptionFault) in try second() }
+        )
+        if case (.failure(let first), .failure(let second)) = results {
+            throw OptionFault([first, second]) ?? first
+        }
+        return (try results.0.get(), try results.1.get())
+    }
+
     /// Each fault by itself.
     package var all: [OptionFault] {
         var first = self

@@ -42,6 +42,16 @@ extension JSONDocument {
 }
 
 extension JSONDocument {
+    /// The bytes of all strings and numbers in a value, as written.
+    ///
+    /// - Complexity: O(*n*) in the tokens of the value.
+    func byteCount(of place: Int) -> Int {
+        tokens[place..<Int(tokens[place].next)].reduce(0) { count, token in
+            token.kind == .array || token.kind == .object
+                ? count : count + Int(token.end - token.start)
+        }
+    }
+
     /// Appends bytes that are the same for two values exactly if they are equal as JSON Schema
     /// compares.
     ///

@@ -108,10 +108,16 @@ extension SchemaCheck {
 
     /// The first element that equals one before it, and that one.
     private mutating func equalElements(_ document: JSONDocument, _ index: Int) -> (Int, Int)? {
+        let count = Int(document.tokens[index].end)
+        guard count > 1 else { return nil }
         var places: [[UInt8]: Int] = [:]
         var element = index + 1
-        for number in 0..<Int(document.tokens[index].end) {
+        for number in 0..<count {
+            // Order matters: an element may be nearly the whole value, and arrays around it have
+            // looked at it already.
             take(Int(document.tokens[element].next) - element)
+            guard !isOver else { return nil }
+            take(document.byteCount(of: element) / 8)
             guard !isOver else { return nil }
             var form: [UInt8] = []
             document.appendCanonical(element, to: &form)

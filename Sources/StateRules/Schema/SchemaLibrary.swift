@@ -30,11 +30,14 @@ package final class SchemaLibrary {
             }
         }
 
-        /// A fault of the document, at a place of the configuration.
+        /// The faults of the document, at a place of the configuration.
         func located(_ fault: OptionFault) -> OptionFault {
             guard let file else { return fault }
-            let place = file.text.place(of: fault.path).map { ":\($0)" } ?? ""
-            return OptionFault(file.origin, "\(file.name)\(place): \(fault)")
+            let faults = fault.all.map { fault in
+                let place = file.text.place(of: fault.path).map { ":\($0)" } ?? ""
+                return OptionFault(file.origin, "\(file.name)\(place): \(fault)")
+            }
+            return OptionFault(faults) ?? fault
         }
     }
 

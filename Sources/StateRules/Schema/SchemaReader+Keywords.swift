@@ -213,7 +213,7 @@ extension SchemaReader {
         _ scope: Scope
     ) throws(OptionFault) {
         keywords.required = try options.strings("required")?.map(\.text) ?? []
-        let members = try map("properties", &options) { value, path throws(OptionFault) in
+        let members = try map("properties", &options) { _, value, path throws(OptionFault) in
             try node(value, at: path, scope.inside)
         }
         for (name, schema) in members { keywords.properties[Array(name.utf8)] = schema }
@@ -234,15 +234,14 @@ extension SchemaReader {
     func map<Element>(
         _ name: String,
         _ options: inout OptionReader,
-        _ body: (JSONValue, JSONPath) throws(OptionFault) -> Element
+        _ body: (String, JSONValue, JSONPath) throws(OptionFault) -> Element
     ) throws(OptionFault) -> [(name: String, value: Element)] {
         let members = try options.read(name) { value, path throws(OptionFault) in
             guard case .object(let members) = value else {
                 throw OptionFault(path, "expected an object in { }, not \(value.kindDescription)")
             }
-            let names = members.keys.sorted()
-            return try names.map { (name) throws(OptionFault) in
-                (name: name, value: try body(members[name] ?? .null, path.member(name)))
+            return try members.keys.sorted().mapAll { (name) throws(OptionFault) in
+                (name: name, value: try body(name, members[name] ?? .null, path.member(name)))
             }
         }
         return members ?? []

@@ -34,7 +34,7 @@ extension SchemaReader {
         _ scope: Scope
     ) throws(OptionFault) {
         for name in ["$defs", "definitions"] {
-            _ = try map(name, &options) { (_, path) in target(path, scope) }
+            _ = try map(name, &options) { (_, _, path) in target(path, scope) }
         }
     }
 
@@ -47,8 +47,8 @@ extension SchemaReader {
         let schemas = try options.read(name) { value, path throws(OptionFault) in
             let elements = try value.elements(path)
             guard !elements.isEmpty else { throw OptionFault(path, "expected at least one schema") }
-            return try elements.map { (value, path) throws(OptionFault) in
-                try node(value, at: path, scope)
+            return try elements.mapAll { (element) throws(OptionFault) in
+                try node(element.value, at: element.path, scope)
             }
         }
         return schemas ?? []
@@ -76,27 +76,29 @@ extension SchemaReader {
         _ scope: Scope
     ) throws(OptionFault) {
         values.patterns = try map("patternProperties", &options) {
+            name,
             value,
             path throws(OptionFault) in
-            (try node(value, at: path, scope.inside), path)
-        }
-        .map { (name, found) throws(OptionFault) in
-            RarerKeywords.PatternMember(
-                pattern: try SchemaReader.expression(name, found.1),
-                schema: found.0
+            let (pattern, schema) = try OptionFault.both(
+                { () throws(OptionFault) in try SchemaReader.expression(name, path) },
+                { () throws(OptionFault) in try node(value, at: path, scope.inside) }
             )
+            return RarerKeywords.PatternMember(pattern: pattern, schema: schema)
         }
+        .map(\.value)
         // A name is a string, so that a pattern without a type is complete.
         values.names = try schema("propertyNames", &options, scope.inPlace)
         values.minimumMembers = try options.read("minProperties", SchemaReader.count)
         values.maximumMembers = try options.read("maxProperties", SchemaReader.count)
         values.dependentNames = try map("dependentRequired", &options) {
+            _,
             value,
             path throws(OptionFault) in
             try value.strings(path).map(\.text)
         }
         .map { (name: $0, required: $1) }
         values.dependentSchemas = try map("dependentSchemas", &options) {
+            _,
             value,
             path throws(OptionFault) in
             try node(value, at: path, scope.inPlace)
@@ -112,12 +114,18 @@ extension SchemaReader {
         _ options: inout OptionReader,
         _ scope: Scope
     ) throws(OptionFault) {
-        let members = try map("dependencies", &options) { value, path in (value, path) }
-        for (name, (value, path)) in members {
-            if case .array = value {
-                values.dependentNames.append((name, try value.strings(path).map(\.text)))
+        let members = try map("dependencies", &options) {
+            _,
+            value,
+            path throws(OptionFault) -> (names: [String], schema: SchemaNode?) in
+            if case .array = value { return (try value.strings(path).map(\.text), nil) }
+            return ([], try node(value, at: path, scope.inPlace))
+        }
+        for (name, member) in members {
+            if let schema = member.schema {
+                values.dependentSchemas.append((name, schema))
             } else {
-                values.dependentSchemas.append((name, try node(value, at: path, scope.inPlace)))
+                values.dependentNames.append((name, member.names))
             }
         }
     }

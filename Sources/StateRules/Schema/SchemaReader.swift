@@ -97,20 +97,30 @@ final class SchemaReader {
     }
 
     /// The schema, after everything that it refers to.
+    ///
+    /// - Throws: The faults of all of it, each once.
     func read() throws(OptionFault) -> SchemaNode {
+        let document = library.documents[root.document]
+        let scope = Scope(document: root.document, base: document.address)
+        var faults: [OptionFault] = []
+        var whole = SchemaNode.never
         do throws(OptionFault) {
-            let document = library.documents[root.document]
-            let scope = Scope(document: root.document, base: document.address)
-            let node = try node(document.value, at: root.path, scope)
-            while let next = pending.popLast() { try read(next.place, next.base) }
-            if !finished.isEmpty { try checkProgress(node) }
-            return node
-        } catch {
-            // What was not read may be needed by another rule.
-            for (place, _) in finished { library.targets[place] = nil }
-            for (place, _) in pending { library.targets[place] = nil }
-            throw error
+            whole = try node(document.value, at: root.path, scope)
+        } catch { faults += error.all }
+        while faults.count < OptionReader.faultLimit, let next = pending.popLast() {
+            do throws(OptionFault) { try read(next.place, next.base) } catch {
+                // A schema that a reference names may be read twice.
+                faults += error.all.filter { !faults.contains($0) }
+            }
         }
+        if faults.isEmpty, !finished.isEmpty {
+            do throws(OptionFault) { try checkProgress(whole) } catch { faults = error.all }
+        }
+        guard let fault = OptionFault(faults) else { return whole }
+        // What was not read may be needed by another rule.
+        for (place, _) in finished { library.targets[place] = nil }
+        for (place, _) in pending { library.targets[place] = nil }
+        throw fault
     }
 
     private func read(_ place: SchemaLibrary.Place, _ base: String) throws(OptionFault) {
