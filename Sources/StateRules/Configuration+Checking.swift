@@ -7,19 +7,29 @@ struct RuleTableChecks {
     private(set) var warnings: [OptionFault] = []
 
     private let table: RuleTable
-    /// How many pairs of globs are compared; a file with more of them is only warned about.
-    private var pairsLeft = 2_000_000
+    /// The names of the options of each rule.
+    private let optionNames: [[String]]
+    /// How much work comparing globs may still be, in pairs of their elements; a file that needs
+    /// more is only warned about.
+    private var stepsLeft = 200_000_000
+
+    /// What looking at any pair costs.
+    private static let leastSteps = 100
 
     init(_ table: RuleTable) {
         self.table = table
+        optionNames = table.rules.map(\.optionNames)
         checkTies()
+        checkFiles()
         checkDirectories()
         checkHiddenGlobs()
         for rule in table.rules { checkDefault(rule) }
     }
 
+    private var isFull: Bool { faults.count >= OptionReader.faultLimit }
+
     private mutating func add(_ rule: Rule, _ option: String, _ message: String) {
-        guard faults.count < OptionReader.faultLimit else { return }
+        guard !isFull else { return }
         faults.append(
             rule.fault(
                 option.split(separator: ".").reduce(rule.path) {
@@ -48,7 +58,7 @@ struct RuleTableChecks {
             }
         }
         for (_, group) in globs.sorted(by: { $0.value[0].rule < $1.value[0].rule })
-        where group.count > 1 {
+        where group.count > 1 && !isFull {
             checkTies(of: group)
         }
     }
@@ -59,18 +69,25 @@ struct RuleTableChecks {
     /// of the other.
     private mutating func checkTies(of group: [(rule: Int, keys: Pattern)]) {
         var known: [[UInt8]: [(rule: Int, keys: Pattern, shape: GlobShape)]] = [:]
+        var lengths: Set<Int> = []
         let shaped = group.map { ($0.rule, $0.keys, GlobShape($0.keys)) }
         for (rule, keys, shape) in shaped.sorted(by: { $0.2.tail.count < $1.2.tail.count }) {
-            for start in 0...shape.tail.count {
-                for other in known[Array(shape.tail[start...])] ?? [] where other.rule != rule {
-                    guard pairsLeft > 0 else { return warnOfPairs(rule) }
-                    pairsLeft -= 1
+            let tail = shape.tail
+            for length in lengths where length <= tail.count {
+                for other in known[Array(tail.suffix(length))] ?? [] where other.rule != rule {
+                    stepsLeft -= max(
+                        RuleTableChecks.leastSteps,
+                        (shape.elementCount + 1) * (other.shape.elementCount + 1)
+                    )
+                    guard stepsLeft >= 0 else { return warnOfPairs(rule) }
+                    guard !isFull else { return }
                     guard shape.meets(other.shape) else { continue }
                     let (first, last) = (min(rule, other.rule), max(rule, other.rule))
                     checkTie(table.rules[last], first, keys)
                 }
             }
-            known[shape.tail, default: []].append((rule, keys, shape))
+            lengths.insert(tail.count)
+            known[tail, default: []].append((rule, keys, shape))
         }
     }
 
@@ -85,10 +102,10 @@ struct RuleTableChecks {
         + "equally specific, the first in the file applies"
 
     private mutating func checkTie(_ rule: Rule, _ other: Int, _ keys: Pattern) {
-        let other = table.rules[other]
-        guard other.index != rule.index,
-            let name = rule.optionNames.first(where: other.optionNames.contains)
+        guard !isFull, other != rule.index,
+            let name = optionNames[rule.index].first(where: optionNames[other].contains)
         else { return }
+        let other = table.rules[other]
         let shown = keys.bytes.withUnsafeBytes { StateError.quoted($0) }
         add(
             rule,
@@ -147,19 +164,47 @@ struct RuleTableChecks {
 
     // MARK: Directories and defaults
 
+    /// Refuses files that users may use although a rule forbids them to use the keys so.
+    private mutating func checkFiles() {
+        for rule in table.rules {
+            guard case .file = rule.backing else { continue }
+            var verbs: Set<String> = []
+            for exposure in table.exposures(of: rule)
+            where verbs.insert(exposure.use.verb).inserted {
+                let (who, verb, other) = (
+                    exposure.who, exposure.use.verb, exposure.restriction.place
+                )
+                add(
+                    rule,
+                    "mode",
+                    "\(who) could \(verb) the files, but \(other) restricts who may \(verb) the keys; "
+                        + "remove these bits, or name a group that may \(verb) them"
+                )
+            }
+            if let other = table.restriction(ofOwnerOf: rule, to: .read) {
+                add(
+                    rule,
+                    "owner",
+                    "the owner could read the files, but \(other.place) restricts who may read the "
+                        + "keys; name a user there that may read them, or add the owner to 'read'"
+                )
+            } else if let other = table.restriction(ofOwnerOf: rule, to: .write) {
+                warnings.append(
+                    rule.fault(
+                        rule.path.member("owner"),
+                        "the owner can write the files, though \(other.place) restricts who may write "
+                            + "the keys"
+                    )
+                )
+            }
+        }
+    }
+
     /// Refuses directories that contain each other.
     private mutating func checkDirectories() {
         var inFiles: [(parts: [String], directory: String, rule: Rule)] = []
         for rule in table.rules {
             guard case .file(let directory, _) = rule.backing else { continue }
-            if let (other, who) = table.exposure(of: rule) {
-                add(
-                    rule,
-                    "mode",
-                    "\(who) could read the files, but \(other.place) restricts who may read the keys; "
-                        + "remove these bits, or name a group that may read them"
-                )
-            }
             let parts = directory.split(separator: "/").filter { $0 != "." }.map { String($0) }
             inFiles.append((parts, directory, rule))
         }

@@ -1,4 +1,4 @@
-/// A glob as a list of elements, to find out whether a key can match two globs.
+/// A pattern as a list of elements, to find out whether a key can match two of them.
 package struct GlobShape: Sendable {
     fileprivate enum Element: Sendable {
         case byte(UInt8)
@@ -9,11 +9,19 @@ package struct GlobShape: Sendable {
 
     private var elements: [Element] = []
 
+    /// How many bytes, classes and stars it has.
+    package var elementCount: Int { elements.count }
+
     /// The bytes behind the last metacharacter, with which all matching keys end.
     package private(set) var tail: [UInt8] = []
 
     /// - Complexity: O(*n*) in the bytes of the pattern.
     package init(_ pattern: Pattern) {
+        guard pattern.kind == .glob else {
+            elements = pattern.literal.map { .byte($0) }
+            if pattern.kind == .prefix { elements.append(.star) } else { tail = pattern.literal }
+            return
+        }
         pattern.bytes.withUnsafeBytes { bytes in
             var index = 0
             while index < bytes.count {
@@ -47,8 +55,9 @@ package struct GlobShape: Sendable {
         let (mine, theirs) = (elements, other.elements)
         // Whether the first elements of both, up to here, match a text together.
         var row = [Bool](repeating: false, count: theirs.count + 1)
+        var next = row
         for place in 0...mine.count {
-            var next = [Bool](repeating: false, count: theirs.count + 1)
+            for column in next.indices { next[column] = false }
             for column in 0...theirs.count {
                 if place == 0, column == 0 {
                     next[0] = true
@@ -65,7 +74,8 @@ package struct GlobShape: Sendable {
                 guard place > 0, column > 0, row[column - 1] else { continue }
                 next[column] = mine[place - 1].meets(theirs[column - 1])
             }
-            row = next
+            swap(&row, &next)
+            guard row.contains(true) else { return false }
         }
         return row[theirs.count]
     }

@@ -159,6 +159,17 @@ extension Pattern {
         if other.kind == .key { return other.literal.withUnsafeBytes { matches($0) } }
         return literal.starts(with: other.literal) || other.literal.starts(with: literal)
     }
+
+    /// Whether some text matches both; the rules of keys are not regarded.
+    ///
+    /// - Complexity: O(*n* · *m*) in the bytes of both, if their literals begin alike.
+    package func meets(_ other: Pattern) -> Bool {
+        guard mayMeet(other) else { return false }
+        guard kind == .glob && other.kind != .key || other.kind == .glob && kind != .key else {
+            return true
+        }
+        return GlobShape(self).meets(GlobShape(other))
+    }
 }
 
 extension Pattern {

@@ -1,3 +1,4 @@
+import Glibc
 package import StateEngine
 import StateJSON
 
@@ -32,36 +33,95 @@ extension Rule {
     }
 }
 
+/// What a rule may forbid users to do with keys, and the permission bits with which they can do it
+/// with the files.
+enum FileUse: CaseIterable {
+    case read, write, overwrite, replace
+
+    /// Whom a rule allows it; nil if the rule does not say.
+    func allowed(by rule: Rule) -> [Principal]? {
+        switch self {
+        case .read: rule.access[.read]
+        case .write: rule.access[.write]
+        case .overwrite: rule.isReadOnly.map { $0 ? [] : [.everybody] }
+        case .replace: rule.isWriteOnce.map { $0 ? [] : [.everybody] }
+        }
+    }
+
+    /// Whether a rule does not allow it to everybody.
+    func isRestricted(by rule: Rule) -> Bool {
+        allowed(by: rule).map { !$0.contains(.everybody) } ?? false
+    }
+
+    var verb: String { self == .read ? "read" : "write" }
+
+    /// The bits for the group and for all others.
+    fileprivate var bits: (group: UInt32, others: UInt32) {
+        self == .read ? (0o040, 0o004) : (0o020, 0o002)
+    }
+}
+
+/// Users who may use the files of a rule although a rule forbids them to use its keys so.
+struct FileExposure {
+    let who: String
+    let use: FileUse
+    let restriction: Rule
+}
+
 extension RuleTable {
     /// The form of the files of a rule: if some rule restricts who may read its keys, only the owner
     /// may read the files, unless the rule says something else.
     package func form(of rule: Rule) -> FileForm {
         var form = rule.form
-        if form.mode == nil, !restrictions(of: rule).isEmpty { form.mode = 0o600 }
+        if form.mode == nil, !restrictions(of: .read, on: rule).isEmpty { form.mode = 0o600 }
         return form
     }
 
-    /// The rules that restrict who may read keys of `rule`.
-    func restrictions(of rule: Rule) -> [Rule] {
-        readRules.filter { other in
-            rule.keys.contains { mine in other.keys.contains { mine.mayMeet($0) } }
+    /// The rules that restrict what may be done with keys of `rule`, except those that `rule` itself
+    /// overrides.
+    private func restrictions(of use: FileUse, on rule: Rule) -> [Rule] {
+        let decides = use.allowed(by: rule) != nil
+        return (restricting[use] ?? []).filter { other in
+            rule.keys.contains { mine in
+                other.keys.contains {
+                    !(decides && mine.isMoreSpecific(than: $0)) && mine.meets($0)
+                }
+            }
         }
     }
 
-    /// Why users may read the files of a rule although a rule forbids them to read its keys; nil if
-    /// none may.
-    func exposure(of rule: Rule) -> (restriction: Rule, who: String)? {
-        guard let mode = rule.form.mode, mode & 0o044 != 0 else { return nil }
-        for other in restrictions(of: rule) {
-            if mode & 0o004 != 0 { return (other, "everybody") }
-            let groups = (other.access[.read] ?? []).compactMap { principal -> UInt32? in
-                if case .group(let gid, _) = principal { return gid }
-                return nil
+    /// Whom `mode` lets use the files of a rule although they may not use its keys so.
+    func exposures(of rule: Rule) -> [FileExposure] {
+        guard let mode = rule.form.mode, mode & 0o066 != 0 else { return [] }
+        return FileUse.allCases.compactMap { use in
+            let (group, others) = use.bits
+            guard mode & (group | others) != 0 else { return nil }
+            for other in restrictions(of: use, on: rule) {
+                if mode & others != 0 {
+                    return FileExposure(who: "everybody", use: use, restriction: other)
+                }
+                let isAllowed = (use.allowed(by: other) ?? []).contains {
+                    if case .group(let gid, _) = $0 { return gid == rule.form.gid }
+                    return false
+                }
+                if !isAllowed {
+                    return FileExposure(who: "their group", use: use, restriction: other)
+                }
             }
-            guard let gid = rule.form.gid, groups.contains(gid) else {
-                return (other, "their group")
+            return nil
+        }
+    }
+
+    /// The rule that does not let the owner of the files of a rule use its keys so; nil if none.
+    ///
+    /// Root and this process's user may do everything.
+    func restriction(ofOwnerOf rule: Rule, to use: FileUse) -> Rule? {
+        guard let uid = rule.form.uid, uid != 0, uid != geteuid() else { return nil }
+        return restrictions(of: use, on: rule).first { other in
+            !(use.allowed(by: other) ?? []).contains {
+                if case .user(uid, _) = $0 { return true }
+                return false
             }
         }
-        return nil
     }
 }

@@ -27,6 +27,10 @@ extension Rule {
             let message = "'keys' is missing; expected a key, a prefix that ends in /, or a glob"
             reader.note(OptionFault(reader.path, message))
         }
+        for pattern in keys where pattern.kind != .key && pattern.description.contains("//") {
+            let message = "\"\(pattern)\" matches only keys with nothing between two slashes"
+            warnings.append(OptionFault(reader.path.member("keys"), message))
+        }
         try readStorage(&reader, accounts)
         schema = try reader.read("schema") { value, path throws(OptionFault) in
             try Schema(value, at: path, in: schemas)
@@ -69,9 +73,19 @@ extension Rule {
     }
 
     private static func pattern(_ text: String, _ path: JSONPath) throws(OptionFault) -> Pattern {
-        do throws(StateError) { return try Pattern(text) } catch {
+        let pattern: Pattern
+        do throws(StateError) { pattern = try Pattern(text) } catch {
             throw OptionFault(path, error.message)
         }
+        guard pattern.kind == .glob, GlobShape(pattern).tail.last == UInt8(ascii: "/") else {
+            return pattern
+        }
+        let end = pattern.literal.lastIndex(of: UInt8(ascii: "/")) ?? 0
+        let prefix = "\(String(decoding: pattern.literal[..<end], as: UTF8.self))/"
+        throw OptionFault(
+            path,
+            "\"\(text)\" matches no key, because no key ends in /; write \"\(text)*\" or \"\(prefix)\""
+        )
     }
 
     private enum BackingName: String, CaseIterable { case sqlite, file, memory }

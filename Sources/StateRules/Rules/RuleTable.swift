@@ -7,15 +7,19 @@ package import StateEngine
 package struct RuleTable: Sendable {
     /// In the order of the configuration.
     package let rules: [Rule]
-    /// Those that do not let everybody read.
-    let readRules: [Rule]
+    /// Those that do not allow everybody something, for the checks of files.
+    let restricting: [FileUse: [Rule]]
     /// The same, to look up by key.
     package let byKey: KeyRules
 
     /// Takes the rules of a configuration.
     package init(_ rules: [Rule]) {
         self.rules = rules
-        readRules = rules.filter { $0.access[.read].map { !$0.contains(.everybody) } ?? false }
+        restricting = Dictionary(
+            uniqueKeysWithValues: FileUse.allCases.map { use in
+                (use, rules.filter(use.isRestricted))
+            }
+        )
         let patterns = RulePatterns(rules)
         let countsUsage = rules.contains { rule in
             [KeyLimit.keys, .bytes].contains {
