@@ -153,4 +153,21 @@ struct ConfigurationTests {
             try runCommand(builtProgram("stated"), ["--check-config", "/nowhere"]).exitCode == 2
         )
     }
+
+    @Test func `so many files of rules are read, and no more`() throws {
+        let path = try file("{ rules: [ { keys: 'a', readonly: true } ] }")
+        #expect(mkdir(directory.path(of: "rules.d"), 0o755) == 0)
+        for number in 0..<1_000 { try directory.write("{}", to: "rules.d/\(number).json5") }
+        // These are none.
+        try directory.write("{", to: "rules.d/.hidden.json5")
+        try directory.write("{", to: "rules.d/notes.txt")
+        func result() throws -> CommandResult {
+            try runCommand(builtProgram("stated"), ["--check-config", path])
+        }
+        #expect(try result().exitCode == 0)
+        try directory.write("{}", to: "rules.d/last.json5")
+        let refused = try result()
+        let message = "\(directory.path(of: "rules.d")) has more than 1000 files, the limit"
+        #expect(refused.exitCode == 2 && refused.errorText.contains(message), "\(refused)")
+    }
 }
