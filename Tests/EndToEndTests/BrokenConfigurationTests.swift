@@ -231,6 +231,25 @@ struct BrokenConfigurationTests {
             #"{ rules: [ { keys: 'a', schema: { required: [ 'x', 5 ] } } ] }"#, "1:52",
             #"rules[1].schema.required[2]: expected a string in quotes, not 5"#
         ),
+        (
+            #"{ rules: [ { keys: 'user/*/', readonly: true } ] }"#, "1:14",
+            #"rules[1].keys: "user/*/" matches no key, because no key ends in /; write "user/*/*" or "user/""#
+        ),
+        (
+            #"{ rules: [ { keys: 'a/', read: ['root'], mode: '0644', backing: 'file', directory: '/x' } ] }"#,
+            "1:42",
+            #"rules[1].mode: everybody could read the files, but rule 1, line 1 restricts who may read the keys; remove these bits, or name a group that may read them"#
+        ),
+        (
+            #"{ rules: [ { keys: 'a/', write: ['root'], mode: '0620', backing: 'file', directory: '/x' } ] }"#,
+            "1:43",
+            #"rules[1].mode: their group could write the files, but rule 1, line 1 restricts who may write the keys; remove these bits, or name a group that may write them"#
+        ),
+        (
+            #"{ rules: [ { keys: 'a/', read: ['root'], owner: '54321', backing: 'file', directory: '/x' } ] }"#,
+            "1:42",
+            #"rules[1].owner: the owner could read the files, but rule 1, line 1 restricts who may read the keys; name a user there that may read them, or add the owner to 'read'"#
+        ),
     ]
 
     @Test(arguments: files)
