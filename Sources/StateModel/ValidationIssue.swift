@@ -22,8 +22,17 @@ public struct ValidationIssue: Hashable, Sendable {
 }
 
 extension ValidationIssue: CustomStringConvertible {
-    /// The place and the sentence.
-    public var description: String { path.isEmpty ? message : "\(path): \(message)" }
+    /// The place, with indices as in `tags[1]/name`, and the sentence.
+    public var description: String { path.isEmpty ? message : "\(place): \(message)" }
+
+    private var place: String {
+        let steps = path.split(separator: "/", omittingEmptySubsequences: false)
+        return steps.reduce(into: "") { place, step in
+            // A member whose name is a number looks the same.
+            let isIndex = !step.isEmpty && step.utf8.allSatisfy { $0 &- 0x30 < 10 }
+            place += isIndex ? "[\(step)]" : place.isEmpty ? String(step) : "/\(step)"
+        }
+    }
 }
 
 extension StateError {

@@ -113,8 +113,9 @@ struct LockTests {
     }
 
     @Test func `the command is stopped when the lock is lost`() throws {
-        let command = try start("lock", "l", "--", "sleep", "600")
-        try waiters(1)
+        let command = try start("lock", "l", "--", "sh", "-c", "echo runs; exec sleep 600")
+        // Until it runs, a contender whose key is gone only joins the queue again.
+        #expect(try command.nextLine(within: .seconds(60)) == "runs")
         #expect(try Statectl.run(daemon, "delete", "locks/l/").text == "1\n")
         let result = try command.finish()
         #expect(result.exitCode == 128 + SIGTERM)

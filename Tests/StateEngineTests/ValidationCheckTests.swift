@@ -50,7 +50,7 @@ import Testing
         let error = StateError(rejecting: issues)
         #expect(error.code == .rejected)
         #expect(error.issues == issues)
-        #expect(error.message.hasPrefix("0: a value is required; 1: "))
+        #expect(error.message.hasPrefix("[0]: a value is required; [1]: "))
         #expect(error.message.hasSuffix("; and 2 more"))
     }
 }

@@ -255,7 +255,7 @@ struct SchemaTests {
         #expect(
             found.map(\.description) == [
                 "id: a value is required",
-                "tags/1: 'long' has 4 characters, more than 3",
+                "tags[1]: 'long' has 4 characters, more than 3",
                 "n: 6 is above 5",
                 "x: this member is not allowed",
             ]
@@ -296,6 +296,7 @@ struct SchemaTests {
             #"{"properties": {"a b": {"minLength": -1}}}"#,
             #"properties["a b"].minLength: expected a whole number from 0, not -1"#
         ),
+        (#"{"minLength": 1e-400}"#, "minLength: expected a whole number from 0, not 1e-400"),
         (
             #"{"items": {"format": "Date"}}"#,
             #"items.format: "Date" is not one of "email", "idn-email", "date-time", "date", "time", "duration", "hostname", "idn-hostname", "ipv4", "ipv6", "uri", "uri-reference", "iri", "iri-reference", "uri-template", "uuid", "json-pointer", "relative-json-pointer", "regex""#

@@ -196,13 +196,14 @@ extension SchemaReader {
     }
 
     static func count(_ value: JSONValue, _ path: JSONPath) throws(OptionFault) -> Int {
-        // 2.0 is the same number.
-        guard case .number(let digits) = value, let number = Double(digits), number >= 0,
-            let count = Int(exactly: number)
+        // 2.0 is the same number; 1e-400 is not 0.
+        guard case .number(let digits) = value, let number = ExactNumber(digits),
+            number.isInteger, !number.isNegative
         else {
             throw OptionFault(path, "expected a whole number from 0, not \(value.kindDescription)")
         }
-        return count
+        // Nothing in a value is counted beyond.
+        return number.wholeSize.flatMap(Int.init(exactly:)) ?? .max
     }
 
     // MARK: Schemas in it
