@@ -4,16 +4,21 @@ import StateModel
 extension JSON5Document {
     /// The place of a member or element; for a missing one, that of the parent.
     ///
-    /// - Complexity: O(*n*) in the length of the text, for each step of the path.
-    package func place(of path: JSONPath) -> Place? {
-        guard !nodes.isEmpty else { return nil }
-        return place(at: nodes[node(of: path)].offset)
+    /// - Complexity: O(*n*) in the length of the text.
+    package func place(of path: JSONPath) -> Place? { offset(of: path).map(place(at:)) }
+
+    /// The offset of a member or element in the text; for a missing one, that of the parent.
+    ///
+    /// - Complexity: O(1) for each step of the path; the first call O(*n*) in the members and elements.
+    package func offset(of path: JSONPath) -> Int? {
+        nodes.isEmpty ? nil : nodes[node(of: path)].offset
     }
 
     /// Whether a fault at `path` may only follow from one of the faults of the text: something there
     /// could not be read.
     package func isDoubtful(_ path: JSONPath) -> Bool {
         guard !nodes.isEmpty else { return true }
+        guard !unfinished.isEmpty || !faulty.isEmpty else { return false }
         var node = node(of: path)
         if unfinished.contains(node) { return true }
         while node > 0, !faulty.contains(node) { node = nodes[node].parent }
@@ -25,7 +30,10 @@ extension JSON5Document {
     /// - Complexity: O(*n*) in the length of the text.
     package func lines(ofElementsOf path: JSONPath) -> [Int] {
         guard !nodes.isEmpty else { return [] }
-        let array = node(of: path)
+        // Once for a file: no index is worth it.
+        let array = path.steps.reduce(0) { parent, step in
+            nodes.lastIndex { $0.parent == parent && $0.step == step } ?? parent
+        }
         var (lines, line, offset) = ([Int](), 1, 0)
         for index in nodes.indices.dropFirst(array + 1) where nodes[index].parent == array {
             while offset < nodes[index].offset { line += takeLineEnd(at: &offset) ? 1 : 0 }
@@ -37,10 +45,7 @@ extension JSON5Document {
     private func node(of path: JSONPath) -> Int {
         var node = 0
         for step in path.steps {
-            let found = nodes.indices.dropFirst(node + 1).last {
-                nodes[$0].parent == node && nodes[$0].step == step
-            }
-            guard let found else { break }
+            guard let found = children.node(at: step, of: node, in: nodes) else { break }
             node = found
         }
         return node
@@ -125,5 +130,30 @@ extension JSON5Document {
         caret.append("^")
         let (before, after) = (first > 0 ? "…" : "", last < scalars.count ? "…" : "")
         return (before + String(shown) + after, (first > 0 ? " " : "") + String(caret))
+    }
+}
+
+/// Finds members and elements by their parents; made when the first one is looked for.
+///
+/// An appliance may have 50,000 rules with a warning each.
+final class ChildNodes {
+    private struct Child: Hashable {
+        let parent: Int
+        let step: JSONPath.Step
+    }
+
+    private var numbers: [Child: Int] = [:]
+
+    /// The number of the child; of several with the same name, that of the last; nil if there is none.
+    ///
+    /// All calls have the same nodes.
+    func node(at step: JSONPath.Step, of parent: Int, in nodes: [JSON5Document.Node]) -> Int? {
+        if numbers.isEmpty {
+            numbers.reserveCapacity(nodes.count)
+            for (number, node) in nodes.enumerated() {
+                if let step = node.step { numbers[Child(parent: node.parent, step: step)] = number }
+            }
+        }
+        return numbers[Child(parent: parent, step: step)]
     }
 }

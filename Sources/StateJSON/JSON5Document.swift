@@ -40,6 +40,7 @@ package struct JSON5Document {
     package internal(set) var faults: [Fault] = []
     /// All members and elements, each after its parent.
     var nodes: [Node] = []
+    let children = ChildNodes()
 
     struct Node {
         let parent: Int

@@ -170,4 +170,16 @@ struct ConfigurationTests {
         let message = "\(directory.path(of: "rules.d")) has more than 1000 files, the limit"
         #expect(refused.exitCode == 2 && refused.errorText.contains(message), "\(refused)")
     }
+
+    /// Each place was looked for from the start of the file, which took a minute.
+    @Test func `of very many errors the first are shown, each at its place`() throws {
+        let rules = (0..<30_000).map { "{ keys: 'k\($0)', history: 5 }," }
+        let result = try check("{ rules: [\n" + rules.joined(separator: "\n") + "\n] }")
+        #expect(result.exitCode == 2)
+        for number in 1...20 {
+            let message = ":\(number + 1):\(14 + "\(number - 1)".count): rules[\(number)].history: "
+            #expect(result.errorText.contains(message), "\(number)")
+        }
+        #expect(!result.errorText.contains("rules[21]"))
+    }
 }

@@ -7,7 +7,11 @@ import StateJSON
 struct OptionReader {
     let path: JSONPath
     private let members: [String: JSONValue]
+    /// The same if there are few: a schema has three of the forty names that are looked for.
+    private let few: [(name: String, value: JSONValue)]?
     private var known: [String] = []
+    /// Those of them that there are.
+    private var found: [String] = []
     private var faults: [OptionFault] = []
 
     /// The most faults that are collected.
@@ -20,6 +24,7 @@ struct OptionReader {
         }
         self.path = path
         self.members = members
+        few = members.count <= 8 ? members.map { ($0.key, $0.value) } : nil
     }
 
     /// Passes the member of that name to `body`, with its path; nil if it is absent or has a fault.
@@ -30,7 +35,8 @@ struct OptionReader {
         _ body: (JSONValue, JSONPath) throws(OptionFault) -> R
     ) throws(OptionFault) -> R? {
         known.append(name)
-        guard let value = members[name] else { return nil }
+        guard let value = member(name) else { return nil }
+        if !found.contains(name) { found.append(name) }
         do throws(OptionFault) { return try body(value, path.member(name)) } catch {
             note(error)
             if faults.count >= OptionReader.faultLimit { throw OptionFault(faults) ?? error }
@@ -47,7 +53,12 @@ struct OptionReader {
     }
 
     /// Whether it has a member of that name.
-    func has(_ name: String) -> Bool { members[name] != nil }
+    func has(_ name: String) -> Bool { member(name) != nil }
+
+    private func member(_ name: String) -> JSONValue? {
+        guard let few else { return members[name] }
+        return few.first { $0.name == name }?.value
+    }
 
     /// Passes the members of that object to `body`, and refuses those that `body` does not read.
     mutating func object(
@@ -66,7 +77,7 @@ struct OptionReader {
     /// - Throws: Their faults, each with the most similar known name, and all others.
     func finish() throws(OptionFault) {
         let unknown =
-            members.count == known.count(where: has)
+            members.count == found.count
             ? [] : members.keys.sorted().filter { !known.contains($0) }
         if let fault = OptionFault(faults + unknown.map(faultOfUnknown)) { throw fault }
     }

@@ -38,6 +38,7 @@ struct ConfigurationFile {
         }
         let read = files
         findings.locate = { read[$0.part].finding($0) }
+        findings.offset = { read[$0.part].document.offset(of: $0.path) ?? 0 }
         for (part, file) in files.enumerated() {
             findings.add(
                 errors: file.document.faults.map { file.finding($0.place, $0.message, part) }
@@ -57,7 +58,7 @@ struct ConfigurationFile {
                 accounts: accounts,
                 schemas: SchemaLibrary { schemaFile($0, beside: path) }
             )
-            findings.add(warnings: configuration.warnings.map(findings.locate))
+            findings.add(warnings: configuration.warnings)
             if findings.errors.isEmpty { return configuration }
         } catch {
             let faults = error.all.filter { !files[$0.part].document.isDoubtful($0.path) }

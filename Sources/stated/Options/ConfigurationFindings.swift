@@ -33,9 +33,20 @@ final class ConfigurationFindings {
     var locate: (OptionFault) -> Finding = { fault in
         Finding(part: 0, place: nil, message: fault.description, excerpt: nil)
     }
+    /// Finds the offset of a fault in its file, which is quick.
+    var offset: (OptionFault) -> Int = { _ in 0 }
 
     /// Adds what was found after the files were read.
-    func add(faults: [OptionFault]) { add(errors: faults.map(locate)) }
+    func add(faults: [OptionFault]) { add(errors: first(faults).map(locate)) }
+
+    /// Adds what was found after the files were read, and does not prevent their use.
+    func add(warnings faults: [OptionFault]) { add(warnings: first(faults).map(locate)) }
+
+    /// Those of the faults that can be shown, in the order of the files.
+    private func first(_ faults: [OptionFault]) -> [OptionFault] {
+        let places = faults.enumerated().map { ($1.part, offset($1), $0) }
+        return places.sorted { $0 < $1 }.prefix(ConfigurationFindings.limit).map { faults[$0.2] }
+    }
 
     /// Adds a warning that has no place.
     func add(warning: String) {
