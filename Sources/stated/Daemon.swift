@@ -130,6 +130,10 @@ struct Daemon {
         }
         options.apply(to: &server, log)
         server.memoryBound = { MachineMemory.tightest }
+        if let notifier, let interval = ServiceNotifier.watchdogInterval {
+            // As sd_watchdog_enabled(3) advises: twice in the time.
+            server.watchdog = (max(1, Int64(interval / .milliseconds(2))), { notifier.send("WATCHDOG=1") })
+        }
         return server
     }
 

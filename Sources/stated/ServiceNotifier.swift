@@ -24,6 +24,18 @@ struct ServiceNotifier: Sendable {
         nameByteCount = isAbstract ? bytes.count : nil
     }
 
+    /// How long the service manager waits for a sign of life; nil if it expects none of this process.
+    ///
+    /// https://www.freedesktop.org/software/systemd/man/latest/sd_watchdog_enabled.html
+    static var watchdogInterval: Duration? {
+        guard let microseconds = Environment["WATCHDOG_USEC"].flatMap({ Int64($0) }),
+            microseconds > 0
+        else { return nil }
+        let process = Environment["WATCHDOG_PID"]
+        guard process == nil || process == String(getpid()) else { return nil }
+        return .microseconds(microseconds)
+    }
+
     /// Sends the lines as one datagram.
     ///
     /// Errors are ignored: the manager may be gone.

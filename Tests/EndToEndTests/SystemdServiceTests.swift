@@ -122,6 +122,41 @@ struct SystemdServiceTests {
         try RawSocket.connected(to: socket).ask("PING", awaiting: "+PONG\r\n")
     }
 
+    @Test func `signs of life come while it serves, and not if another process owes them`() throws {
+        let manager = try RawSocket.bound(to: scratch.path(of: "notify"), isDatagram: true)
+        func start(_ variables: [String: String]) throws -> Program {
+            let place = ["NOTIFY_SOCKET": scratch.path(of: "notify")]
+            let program = try Program(
+                [builtProgram("stated"), "--socket", socket, "--data", scratch.path(of: "data")],
+                environment: place.merging(variables) { $1 }
+            )
+            try program.waitForErrors(containing: " serves ")
+            return program
+        }
+        func notices(until wanted: String) throws -> [String] {
+            var all: [String] = []
+            repeat { all.append(try manager.receive()) } while !all[all.count - 1].hasPrefix(wanted)
+            return all
+        }
+        let daemon = try start(["WATCHDOG_USEC": "200000"])
+        _ = try notices(until: "READY=1")
+        for _ in 0..<5 { _ = try notices(until: "WATCHDOG=1") }
+        // Also under load.
+        let client = try RawSocket.connected(to: socket)
+        for number in 0..<100 { try client.ask("SET k \(number)", awaiting: "+OK\r\n") }
+        _ = try notices(until: "WATCHDOG=1")
+        daemon.send(SIGTERM)
+        _ = try notices(until: "STOPPING=1")
+        #expect(try daemon.end() == 0)
+        for variables in [["WATCHDOG_USEC": "1000", "WATCHDOG_PID": "1"], ["WATCHDOG_USEC": "x"]] {
+            let other = try start(variables)
+            try RawSocket.connected(to: socket).ask("SET k 1", awaiting: "+OK\r\n")
+            other.send(SIGTERM)
+            #expect(try !notices(until: "STOPPING=1").contains("WATCHDOG=1"))
+            #expect(try other.end() == 0)
+        }
+    }
+
     // MARK: Who wrote
 
     @Test func `STATE.GET tells the uid and the command of who set a value`() throws {

@@ -151,6 +151,11 @@ extension CommitQueue.State {
         work.hasUrgent || !isHeldUp && (queued != nil || !work.isEmpty || mustStore)
     }
 
+    /// Whether there is something that nobody does: for a moment while the thread wakes up.
+    ///
+    /// Not while the store is closed: it is tried again from time to time.
+    var isNeglected: Bool { hasWork && committer == .nobody && openingError == nil }
+
     /// Whether it is time to store what is deferred.
     var mustStore: Bool {
         !storeRequests.isEmpty || storeAt < .max && storeAt <= clinux_monotonic_nanoseconds()

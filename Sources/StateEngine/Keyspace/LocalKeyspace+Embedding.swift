@@ -8,6 +8,9 @@ extension LocalKeyspace {
     /// The newest revision on stable storage.
     public var revision: Int64 { withCore { $0.revisions.durable } }
 
+    /// Whether commits wait and nobody takes them, which may be so for a moment.
+    package var neglectsCommits: Bool { queue.state.withLock { $0.isNeglected } }
+
     /// How many changes have their answers although storage does not have them yet, and their bytes
     /// of keys and values.
     package var deferred: (count: Int, byteCount: Int) {

@@ -39,8 +39,10 @@ struct OptionReader {
         if !found.contains(name) { found.append(name) }
         do throws(OptionFault) { return try body(value, path.member(name)) } catch {
             note(error)
-            if faults.count >= OptionReader.faultLimit { throw OptionFault(faults) ?? error }
-            return nil
+            guard faults.count >= OptionReader.faultLimit else { return nil }
+            // The caller notes all of them again.
+            defer { faults = [] }
+            throw OptionFault(faults) ?? error
         }
     }
 

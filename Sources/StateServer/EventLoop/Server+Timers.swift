@@ -29,6 +29,7 @@ extension Server {
             services.gate.repeated.endWindows(at: now, options.log)
             timers.set(.repeatedLines, at: services.gate.repeated.dueAt)
         case .stalls: endStalls()
+        case .watchdog: giveSignOfLife()
         }
     }
 
@@ -62,6 +63,8 @@ final class TimerQueue {
         case repeatedLines
         /// Clients that hold memory and do not read are checked, because others wait for memory.
         case stalls
+        /// The service manager expects a sign of life.
+        case watchdog
     }
 
     private var deadlines = [Int64](repeating: .max, count: Timer.allCases.count)

@@ -101,6 +101,7 @@ package final class Server {
         }
         keyspace.publish()
         scheduleCheck()
+        giveSignOfLife()
         if let full = core.admission.refusals.diskShortage { options.log(.error, full.message) }
         onReady()
         while self.signals.stop == 0 {
@@ -235,6 +236,8 @@ final class Turn {
     var reasons: Wakeup.Reasons = []
     /// Whether the last released replies were those of a single client.
     var hasAnsweredLoneWriter = false
+    /// Whether commits waited at the last sign of life, and nobody took them.
+    var neglectsCommits = false
     /// For the commit of a single writer, and for its next command.
     var patienceForCommit = Patience(nanoseconds: 200_000)
     var patienceForCommand = Patience(nanoseconds: 50_000)

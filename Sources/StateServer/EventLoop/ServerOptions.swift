@@ -76,6 +76,8 @@ public struct ServerOptions: Sendable {
     public var log: @Sendable (LogLevel, String) -> Void
     /// The memory limit of the process and its use; nil without a limit.
     package var memoryBound: @Sendable () -> MemoryBound? = { nil }
+    /// Gives the service manager a sign of life, so often; nil if it expects none.
+    package var watchdog: (milliseconds: Int64, report: @Sendable () -> Void)?
 
     /// Makes options with the defaults.
     public init(
