@@ -13,22 +13,61 @@ extension Client {
 
     /// Makes all steps one commit, or none of them.
     ///
+    /// - Parameters:
+    ///   - steps: The steps, in the order in which they are made.
+    ///   - isDryRun: Only checks that they can be made, by conditions and rules; changes nothing.
     /// - Returns: The commit, on stable storage; its count has set keys and deleted ones.
     /// - Throws: ``StateError/Code/conflict``, naming the key and its revision, if a check fails:
     ///   nothing has changed. Else as ``set(_:for:if:durability:expiresAfter:livingAs:)``.
     @discardableResult
-    public func apply(_ steps: [Step]) throws(StateError) -> Commit {
-        var arguments = [Array("STATE.APPLY".utf8), Array(String(steps.count).utf8)]
-        for step in steps {
-            switch step {
-            case .set(let key, let value): arguments += [Array("SET".utf8), key.bytes, value]
-            case .delete(let key): arguments += [Array("DELETE".utf8), key.bytes]
-            case .check(let key, let revision):
+    public func apply(_ steps: [Step], isDryRun: Bool = false) throws(StateError) -> Commit {
+        var arguments: [[UInt8]] = []
+        var count = 0
+        var index = 0
+        while index < steps.count {
+            let next = index + 1 < steps.count ? steps[index + 1] : nil
+            switch (steps[index], next) {
+            // A condition of the next step: the number of steps is limited.
+            case (.check(let key, let revision), .set(let other, let value)?) where key == other:
+                arguments.add("SET")
+                arguments += [key.bytes, value]
+                arguments.add("IFREV", String(revision))
+                index += 1
+            case (.check(let key, let revision), .delete(let other)?) where key == other:
+                arguments += [Array("DELETE".utf8), key.bytes]
+                arguments.add("IFREV", String(revision))
+                index += 1
+            case (.set(let key, let value), _):
+                arguments += [Array("SET".utf8), key.bytes, value]
+            case (.delete(let key), _): arguments += [Array("DELETE".utf8), key.bytes]
+            case (.check(let key, let revision), _):
                 arguments += [Array("CHECK".utf8), key.bytes, Array(String(revision).utf8)]
             }
+            (index, count) = (index + 1, count + 1)
         }
-        let reply = try call(arguments, [.write, .needsRESP3])
-        return try Self.commit(Fields(reply, of: "STATE.APPLY"), count: steps.count)
+        arguments = [Array("STATE.APPLY".utf8), Array(String(count).utf8)] + arguments
+        if isDryRun { arguments.add("DRYRUN") }
+        let reply = try call(arguments, isDryRun ? .needsRESP3 : [.write, .needsRESP3])
+        return try Self.commit(Fields(reply, of: "STATE.APPLY"), count: count)
+    }
+
+    /// The entries of several keys, in their order, each at the moment at which it is read; nil for
+    /// each that is absent and has no default.
+    ///
+    /// - Throws: The daemon's error, or ``StateError/Code/unreachable``.
+    public func entries(for keys: [Key]) throws(StateError) -> [Entry?] {
+        var entries: [Entry?] = []
+        while entries.count < keys.count {
+            let page = keys[entries.count...].prefix(1_000)
+            let replies = try pipeline(count: page.count, .needsRESP3) { request in
+                for key in page { request.append([Array("STATE.GET".utf8), key.bytes]) }
+            }
+            for reply in replies {
+                if case .error(let error) = reply { throw error }
+                entries.append(try Self.entry(reply))
+            }
+        }
+        return entries
     }
 
     /// The values of several keys at one moment; nil for each that is absent.

@@ -59,6 +59,15 @@ struct Output {
         write("\n")
     }
 
+    /// Adds the same, a tab and `was old`.
+    mutating func writePair(_ key: [UInt8], _ value: [UInt8], was old: [UInt8]) {
+        writePair(key, value)
+        bytes.removeLast()
+        write("\twas ")
+        writeEscaped(old)
+        write("\n")
+    }
+
     /// Adds an object as a line.
     mutating func write(json object: JSONLine) { bytes += object.line }
 

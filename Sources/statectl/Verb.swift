@@ -149,6 +149,13 @@ struct Verb: Sendable {
             Statectl.revert
         ),
         Verb(
+            "apply FILE|- [--prune [--all]] [--dry-run] [--json]",
+            1...1,
+            ["--prune", "--all", "--dry-run"],
+            Help.apply,
+            Statectl.apply
+        ),
+        Verb(
             "compact [--to REV] [--shrink] [--json]",
             0...0,
             ["--to REV", "--shrink"],

@@ -28,6 +28,7 @@ struct FileKeys {
                 switch step {
                 case .set(let key, _, _, _), .delete(let key, _), .check(let key, _):
                     add(key, in: files)
+                case .undo: break
                 }
             }
         default:

@@ -83,6 +83,7 @@ struct StateCommands {
         _ steps: [Command.ApplyStep],
         _ context: inout CommandContext
     ) throws(StateError) {
+        if case .undo? = steps.last { return try rehearse(steps.dropLast(), &context) }
         let (count, revision) = try context.write(waitingFor: .storage) {
             (transaction) throws(StateError) -> (Int, Int64) in
             var count = 0
@@ -90,6 +91,29 @@ struct StateCommands {
             return (count, transaction.reachedRevision)
         }
         context.writeCount(count, revision)
+    }
+
+    /// Makes the steps and undoes them: a dry run is refused by what would refuse the real one.
+    private func rehearse(
+        _ steps: ArraySlice<Command.ApplyStep>,
+        _ context: inout CommandContext
+    ) throws(StateError) {
+        guard !context.isExecuting else {
+            throw StateError(.err, "STATE.APPLY with DRYRUN is not allowed inside MULTI")
+        }
+        var done: (count: Int, revision: Int64)?
+        do throws(StateError) {
+            try context.write { (transaction) throws(StateError) -> Void in
+                let revision = transaction.reachedRevision
+                var count = 0
+                for step in steps where try apply(step, &transaction) { count += 1 }
+                done = (count, revision)
+                throw StateError(.err, "")
+            }
+        } catch {
+            guard let done else { throw error }
+            context.writeCount(done.count, done.revision)
+        }
     }
 
     private func apply(
@@ -112,6 +136,7 @@ struct StateCommands {
         case .check(let key, let revision):
             try transaction.check(.revision(revision), of: key)
             return false
+        case .undo: return false
         }
     }
 

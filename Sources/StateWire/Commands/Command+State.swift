@@ -44,8 +44,11 @@ func readApply(_ arguments: Arguments) throws(StateError) -> Command {
     }
     var steps: [Command.ApplyStep] = []
     var rest = OptionCursor(arguments, from: 1)
+    var isDryRun = false
     while !rest.isAtEnd {
-        if let (name, value) = rest.values(of: "SET") {
+        if steps.count == Int(count), !isDryRun, rest.take("DRYRUN") {
+            isDryRun = true
+        } else if let (name, value) = rest.values(of: "SET") {
             steps.append(try readSetStep(name, value, &rest))
         } else if let name = rest.value(of: "DELETE") {
             let condition = try rest.value(of: "IFREV").map(revision)
@@ -60,6 +63,7 @@ func readApply(_ arguments: Arguments) throws(StateError) -> Command {
     guard steps.count == Int(count) else {
         throw StateError(.err, "STATE.APPLY says \(count) steps but has \(steps.count)")
     }
+    if isDryRun { steps.append(.undo) }
     return .stateApply(steps)
 }
 

@@ -227,5 +227,7 @@ package enum Command {
         case set(Bytes, Bytes, revision: Int64?, Expiry)
         case delete(Bytes, revision: Int64?)
         case check(Bytes, revision: Int64)
+        /// The last step of a dry run.
+        case undo
     }
 }

@@ -9,7 +9,7 @@ extension VerbDocumentation {
             process>] [DURABILITY <memory | interval | written | synced>]
             """
         ),
-        .init(.stateApply, .state, "count step [step ...]"),
+        .init(.stateApply, .state, "count step [step ...] [DRYRUN]"),
         .init(.stateDelete, .state, "pattern [pattern ...] [DRYRUN]"),
         .init(
             .stateList,

@@ -30,6 +30,7 @@ enum Help {
           handlers             list the named handlers of 'watch --name'
           import FILE|-        set the keys and values in the lines of a file
           export [PATTERN]     print JSON lines that import reads back
+          apply FILE|-         make keys what a JSON5 file says, and print what changes
           backup FILE|-        store everything at one revision in a file
           history KEY          print the values that a key had, newest first
           blame KEY            print who changed a key, and when

@@ -1,0 +1,114 @@
+import StateClient
+import StateModel
+
+/// What has to change so that keys are what was asked for, in key order.
+struct KeyChanges {
+    /// A key that changes, with what it had when that was determined.
+    struct Change {
+        let key: Key
+        let before: [UInt8]?
+        /// Nil if the key is deleted.
+        let after: [UInt8]?
+        /// The last change of the key; 0 if it is absent.
+        let revision: Int64
+    }
+
+    private(set) var changes: [Change] = []
+
+    var isEmpty: Bool { changes.isEmpty }
+
+    /// Compares a file with what the daemon has; keys below `prefixes` are deleted if the file lacks
+    /// them.
+    init(
+        to desired: DesiredState,
+        pruning prefixes: [Pattern],
+        _ client: Client
+    ) throws(StateError) {
+        let keys = Array(desired.values.keys)
+        for (key, entry) in zip(keys, try client.entries(for: keys)) {
+            let entry = entry.flatMap { $0.isDefault ? nil : $0 }
+            note(key, entry?.value, desired.values[key] ?? nil, entry?.revision ?? 0)
+        }
+        for prefix in prefixes {
+            var pages = client.pages(of: prefix)
+            while let page = try pages.next() {
+                for entry in page {
+                    let key = try Key(bytes: entry.key)
+                    guard desired.values[key] == nil else { continue }
+                    note(key, entry.value, nil, entry.revision)
+                }
+            }
+        }
+        changes.sort { $0.key.bytes.lexicographicallyPrecedes($1.key.bytes) }
+    }
+
+    /// Deletes keys.
+    init(deleting entries: [Client.ListedEntry]) throws(StateError) {
+        for entry in entries {
+            note(try Key(bytes: entry.key), entry.value, nil, entry.revision)
+        }
+    }
+
+    private mutating func note(
+        _ key: Key,
+        _ before: [UInt8]?,
+        _ after: [UInt8]?,
+        _ revision: Int64
+    ) {
+        guard before != after else { return }
+        changes.append(Change(key: key, before: before, after: after, revision: revision))
+    }
+
+    /// The steps that make them, unless somebody changes one of the keys before.
+    var steps: [Client.Step] {
+        changes.flatMap { change -> [Client.Step] in
+            let check = Client.Step.check(change.key, revision: change.revision)
+            return [check, change.after.map { .set(change.key, $0) } ?? .delete(change.key)]
+        }
+    }
+
+    /// Prints a line for each, and how many there are; without a commit they were not made.
+    func write(
+        _ commit: Client.Commit?,
+        isDryRun: Bool,
+        isJSON: Bool,
+        _ output: inout Output
+    ) throws(Failure) {
+        for change in changes {
+            isJSON ? output.write(json: change.json) : change.write(to: &output)
+            try output.flushIfLarge()
+        }
+        guard !isJSON else {
+            return output.write(json: [
+                "revision": commit.map { .number($0.revision) },
+                "count": .number(Int64(changes.count)),
+                "dryRun": isDryRun ? .json("true".bytes) : nil,
+            ])
+        }
+        guard !changes.isEmpty else { return output.write("nothing changed\n") }
+        let added = changes.count { $0.before == nil }
+        let deleted = changes.count { $0.after == nil }
+        let changed = changes.count - added - deleted
+        let end = commit.map { "revision \($0.revision)" } ?? "nothing was changed (--dry-run)"
+        output.write("\(added) added, \(changed) changed, \(deleted) deleted; \(end)\n")
+    }
+}
+
+extension KeyChanges.Change {
+    fileprivate var json: JSONLine {
+        [
+            "op": .text(after == nil ? "delete" : "set"), "key": .bytes(key.bytes),
+            "value": after.map { .value($0) },
+            "previous": before.map { .value($0) } ?? .text(nil),
+        ]
+    }
+
+    /// `+ key = value`, `~ key = new TAB was old` or `- key = old`.
+    fileprivate func write(to output: inout Output) {
+        output.write(before == nil ? "+ " : after == nil ? "- " : "~ ")
+        guard let before, let after else {
+            return output.writePair(key.bytes, after ?? before ?? [])
+        }
+        output.writePair(key.bytes, after, was: before)
+    }
+}

@@ -1,0 +1,41 @@
+/// The help of the verbs that make many keys what was asked for.
+extension Help {
+    static let apply = """
+        Makes keys what a JSON5 or JSON file says, in one commit, and prints what changed. If FILE is
+        -, it is standard input.
+
+          {
+            "system/hostname": "box",          // a key and its value
+            "audio/": {                        // a prefix: a name that ends in /
+              volume: 0.7,                     // the key audio/volume
+              device: { name: "hw:0" },        // a value in JSON: {"name":"hw:0"}
+              "eq/": { bass: 2 },              // the key audio/eq/bass
+              muted: null,                     // audio/muted is to be absent
+            },
+          }
+
+        A name that ends in / is a prefix of the names in its object. Any other name is a key, whatever
+        its value is. The value of a string is its text; that of anything else is its JSON, with
+        sorted names and without spaces. null deletes the key. Names are literal.
+
+        It prints a line for each key that changes, in key order, escaped as by list:
+
+          + key = value             the key was absent
+          ~ key = value TAB was V   it had another value
+          - key = value             it is deleted
+
+        and at the end how many there are, or 'nothing changed': then there was no commit. --json
+        prints "op", "key", "value" and "previous", and at the end "count" and "revision". If a rule
+        refuses a change, nothing changes, and it exits 4. If somebody else changes one of the keys
+        meanwhile, it compares again.
+
+          --dry-run  print what would change, and change nothing; rules are checked, too
+          --prune    delete all other keys below the prefixes in the file
+          --all      with --prune, if the prefix is / alone: delete all other keys
+
+        examples:
+          echo '{ "audio/": { volume: 0.7, muted: false } }' | statectl apply -
+          echo '{ "audio/": { volume: 0.5 } }' | statectl apply - --prune --dry-run
+
+        """
+}
