@@ -65,14 +65,27 @@ int clinux_epoll_wait(int epoll, struct clinux_event *events, int count, int64_t
 
 int clinux_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
-int clinux_signalfd(void) {
+static int signalfd_with(int further) {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
+    if (further != 0) sigaddset(&set, further);
     if (pthread_sigmask(SIG_BLOCK, &set, NULL) != 0) return -1;
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int clinux_signalfd(void) { return signalfd_with(0); }
+
+int clinux_terminal_signalfd(void) { return signalfd_with(SIGWINCH); }
+
+int clinux_window_size(int descriptor, int *columns, int *rows) {
+    struct winsize size;
+    if (ioctl(descriptor, TIOCGWINSZ, &size) != 0) return -1;
+    *columns = size.ws_col;
+    *rows = size.ws_row;
+    return 0;
 }
 
 int clinux_read_signal(int descriptor) {

@@ -27,6 +27,9 @@ extension Client {
         /// Whether the key is absent and the value is the default that a rule gives it; the
         /// revision is then 0.
         public let isDefault: Bool
+        /// Where the default is from, for people: a file of defaults, or a rule; empty for a value
+        /// that was set.
+        public let origin: String
     }
 
     /// An entry in a listing.
@@ -89,7 +92,8 @@ extension Client {
             expires: reply["expires"]?.integerValue,
             lifetime: reply["lifetime"]?.textValue.flatMap { StateModel.Lifetime(rawValue: $0) },
             durability: reply["durability"]?.textValue ?? "",
-            isDefault: reply["default"] != nil
+            isDefault: reply["default"] != nil,
+            origin: reply["origin"]?.textValue ?? ""
         )
     }
 

@@ -67,6 +67,16 @@ extension Client {
         )
     }
 
+    /// The newest revision at a time.
+    ///
+    /// - Parameter time: Wall time in milliseconds since 1970.
+    /// - Returns: The revision; 0 if there was none yet.
+    /// - Throws: ``StateError/Code/compacted`` if the history no longer reaches back to that time;
+    ///   else the daemon's error, or ``StateError/Code/unreachable``.
+    public func revision(at time: Int64) throws(StateError) -> Int64 {
+        try ask("STATE.MOMENT", [], words: [String(time)]).number("revision")
+    }
+
     /// The commits since a revision.
     public enum Changes: Hashable, Sendable {
         /// The commits after it, each with its changes; there may be more after `next`.

@@ -165,6 +165,29 @@ extension Client {
         }
     }
 
+    /// The default of a key: what readers get while nobody has set it.
+    public struct DefaultValue: Hashable, Sendable {
+        /// The key.
+        public let key: [UInt8]
+        /// The value.
+        public let value: [UInt8]
+        /// Where it is from, for people: a file of defaults, or a rule.
+        public let origin: String
+    }
+
+    /// The defaults of the keys that match, in key order, whether or not the keys are set.
+    ///
+    /// - Throws: The daemon's error, or ``StateError/Code/unreachable``.
+    public func defaults(of pattern: Pattern) throws(StateError) -> [DefaultValue] {
+        try ask("STATE.DEFAULTS", [pattern.argument]).rows().map { row throws(StateError) in
+            DefaultValue(
+                key: try row.bytes(0),
+                value: try row.bytes(1),
+                origin: try row.text(2)
+            )
+        }
+    }
+
     /// The stored values that a rule now refuses, in pages.
     ///
     /// Each page checks a number of values that delays nobody else.

@@ -24,6 +24,7 @@ struct RuleTableChecks {
         checkDirectories()
         checkHiddenGlobs()
         for rule in table.rules { checkDefault(rule) }
+        checkDefaults()
     }
 
     private var isFull: Bool { faults.count >= OptionReader.faultLimit }
@@ -229,26 +230,41 @@ struct RuleTableChecks {
 
     /// A default must be a valid value of its key.
     private mutating func checkDefault(_ rule: Rule) {
-        guard let standard = rule.standard, let keys = rule.keys.first else { return }
-        let holding = keys.literal.withUnsafeBytes { table.byKey.rule(for: $0) }
-        guard let holding else { return }
+        guard let standard = rule.standard, let keys = rule.keys.first,
+            let message = fault(ofDefault: standard, keys.literal)
+        else { return }
+        add(rule, "default", message)
+    }
+
+    private mutating func checkDefaults() {
+        let members = table.defaults.members.sorted {
+            ($0.value.part, $0.key.bytes.count) < ($1.value.part, $1.key.bytes.count)
+        }
+        for (key, member) in members where !isFull {
+            guard let value = member.value, let message = fault(ofDefault: value, key.bytes) else {
+                continue
+            }
+            let fault = OptionFault(member.path, "the default of '\(key)': \(message)")
+            faults.append(fault.located(in: member.part, after: 0))
+        }
+    }
+
+    /// Why a value cannot be that of a key.
+    private func fault(ofDefault standard: [UInt8], _ key: [UInt8]) -> String? {
+        guard let holding = key.withUnsafeBytes({ table.byKey.rule(for: $0) }) else { return nil }
         if standard.count > holding.values.byteCount {
             let limit = (holding.settings.limits[.valueBytes]?.rule).map {
                 "limits.valueBytes of \($0)"
             }
-            return add(
-                rule,
-                "default",
+            return
                 "it has \(standard.count) bytes; \(limit ?? "a value with a schema") allows at most "
-                    + "\(holding.values.byteCount)"
-            )
+                + "\(holding.values.byteCount)"
         }
-        guard let schema = holding.settings.schema else { return }
+        guard let schema = holding.settings.schema else { return nil }
         let issues = standard.withUnsafeBytes {
             schema.value.issues(of: $0, depthLimit: holding.values.depth)
         }
-        guard let issue = issues.first else { return }
-        add(rule, "default", "the schema of \(schema.rule) refuses it: \(issue)")
+        return issues.first.map { "the schema of \(schema.rule) refuses it: \($0)" }
     }
 }
 

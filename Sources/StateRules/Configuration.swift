@@ -27,15 +27,25 @@ package struct Configuration: Sendable {
     package init() {}
 
     /// A file with rules beside the main one: an object with `rules` alone.
+    ///
+    /// A file with defaults is an object of keys and values, see ``NestedValues``.
     package struct Part: Sendable {
         /// For messages; nil for the main file.
         package let name: String?
         package let value: JSONValue
         /// The lines of its rules; empty if they are not known.
         package let lines: [Int]
+        /// The path of the file, if it has defaults; nil if it has rules.
+        package let defaultsFile: String?
 
-        package init(name: String? = nil, value: JSONValue, lines: [Int] = []) {
+        package init(
+            name: String? = nil,
+            value: JSONValue,
+            lines: [Int] = [],
+            defaultsFile: String? = nil
+        ) {
             (self.name, self.value, self.lines) = (name, value, lines)
+            self.defaultsFile = defaultsFile
         }
     }
 
@@ -67,7 +77,12 @@ package struct Configuration: Sendable {
         self = base
         (rules, warnings) = (RuleTable([]), [])
         var (faults, rules): ([OptionFault], [Rule]) = ([], [])
+        var defaults = ConfiguredDefaults()
         for (index, part) in parts.enumerated() {
+            if let file = part.defaultsFile {
+                faults += defaults.read(part.value, of: file, part: index)
+                continue
+            }
             let known = rules.count
             do throws(OptionFault) {
                 var reader = try OptionReader(part.value, at: JSONPath())
@@ -86,7 +101,7 @@ package struct Configuration: Sendable {
                 rules[place].indexInPart = place - known
             }
         }
-        self.rules = RuleTable(rules)
+        self.rules = RuleTable(rules, defaults)
         let checks = RuleTableChecks(self.rules)
         warnings += rules.flatMap { rule in
             rule.warnings.map { $0.located(in: rule.part, after: rule.index - rule.indexInPart) }
@@ -101,6 +116,12 @@ package struct Configuration: Sendable {
     ) throws(OptionFault) {
         // For editors.
         _ = try reader.string("$schema")
+        // Who reads the files has used them.
+        _ = try reader.read("layers") { value, path throws(OptionFault) in
+            try value.strings(path).mapAll { (layer) throws(OptionFault) in
+                try Configuration.path(layer.text, layer.path)
+            }
+        }
         try reader.object("socket") { reader throws(OptionFault) in
             try readSocket(&reader, accounts)
         }

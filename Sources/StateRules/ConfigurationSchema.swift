@@ -39,6 +39,10 @@ package enum ConfigurationSchema {
                         "bytes": size("How many bytes of changes are kept"),
                     ]
                 ),
+                "layers": [
+                    "description": "Directories with further rules.d, defaults.d and schemas",
+                    "type": "array", "items": ["type": "string", "pattern": "^/"],
+                ],
                 "rules": [
                     "description": "Rules for the keys of patterns", "type": "array", "items": rule,
                 ],

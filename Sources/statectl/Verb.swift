@@ -48,9 +48,9 @@ struct Verb: Sendable {
 
     static let all = [
         Verb(
-            "get KEY… [--at REV] [--long] [--raw] [--json]",
+            "get KEY… [--at REV|TIME] [--long] [--raw] [--json]",
             1...Int.max,
-            ["--long", "--raw", "--at REV"],
+            ["--long", "--raw", "--at REV|TIME"],
             Help.get,
             Statectl.get
         ),
@@ -79,9 +79,9 @@ struct Verb: Sendable {
             Statectl.delete
         ),
         Verb(
-            "list [PATTERN] [--keys|--long|--count|--children] [--at REV] [--limit N] [--json]",
+            "list [PATTERN] [--keys|--long|--count|--children] [--at REV|TIME] [--limit N] [--json]",
             0...1,
-            ["--keys", "--long", "--count", "--children", "--at REV", "--limit N"],
+            ["--keys", "--long", "--count", "--children", "--at REV|TIME", "--limit N"],
             Help.list,
             Statectl.list
         ),
@@ -127,24 +127,30 @@ struct Verb: Sendable {
             Statectl.backup
         ),
         Verb(
-            "history KEY [--limit N] [--json]",
+            "history KEY [--limit N] [--since REV|TIME] [--json]",
             1...1,
-            ["--limit N"],
+            ["--limit N", "--since REV|TIME"],
             Help.history,
             Statectl.history
         ),
         Verb(
-            "blame KEY [--limit N] [--json]",
+            "blame KEY [--limit N] [--since REV|TIME] [--json]",
             1...1,
-            ["--limit N"],
+            ["--limit N", "--since REV|TIME"],
             Help.blame,
             Statectl.blame
         ),
-        Verb("diff REV1 [REV2] [PATTERN] [--json]", 1...3, [], Help.diff, Statectl.diff),
         Verb(
-            "revert PATTERN --to REV [--dry-run] [--all] [--json]",
+            "diff REV1|TIME [REV2|TIME] [PATTERN] [--json] | statectl diff --defaults [PATTERN] [--json]",
+            0...3,
+            ["--defaults"],
+            Help.diff,
+            Statectl.diff
+        ),
+        Verb(
+            "revert PATTERN --to REV|TIME [--dry-run] [--all] [--json]",
             0...1,
-            ["--to REV", "--dry-run", "--all"],
+            ["--to REV|TIME", "--dry-run", "--all"],
             Help.revert,
             Statectl.revert
         ),
@@ -154,6 +160,13 @@ struct Verb: Sendable {
             ["--prune", "--all", "--dry-run"],
             Help.apply,
             Statectl.apply
+        ),
+        Verb(
+            "reset KEY|PREFIX/ [--all] [--dry-run] [--json]",
+            0...1,
+            ["--all", "--dry-run"],
+            Help.reset,
+            Statectl.reset
         ),
         Verb(
             "compact [--to REV] [--shrink] [--json]",
@@ -188,6 +201,13 @@ struct Verb: Sendable {
         Verb("ping [--json]", 0...0, [], Help.ping, Statectl.ping),
         Verb("status [--json]", 0...0, [], Help.status, Statectl.status),
         Verb("health [--json]", 0...0, [], Help.health, Statectl.health),
+        Verb(
+            "top [--interval T] [--once [--json]]",
+            0...0,
+            ["--interval T", "--once"],
+            Help.top,
+            Statectl.top
+        ),
         Verb("metrics [--http]", 0...0, ["--http"], Help.metrics, Statectl.metrics),
         Verb("watches [--json]", 0...0, [], Help.watches, Statectl.watches),
         Verb(

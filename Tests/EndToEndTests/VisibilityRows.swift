@@ -257,6 +257,8 @@ extension Verb.Name {
         case .stateBackup:
             [VisibilityRow("STATE.BACKUP BEGIN"), VisibilityRow("STATE.BACKUP NEXT")]
         case .stateMetrics: [VisibilityRow("STATE.METRICS")]
+        case .stateTop: [VisibilityRow("STATE.TOP")]
+        case .stateMoment: [VisibilityRow("STATE.MOMENT 1000000000000000")]
         case .stateStatus: [VisibilityRow("STATE.STATUS")]
         case .stateSync: [VisibilityRow("STATE.SYNC")]
         case .stateHandler:
@@ -269,6 +271,7 @@ extension Verb.Name {
             [VisibilityRow("STATE.RELOAD"), VisibilityRow("STATE.RELOAD DRYRUN")]
         case .stateExplain: [VisibilityRow("STATE.EXPLAIN KEY")]
         case .stateRules: [VisibilityRow("STATE.RULES")]
+        case .stateDefaults: [VisibilityRow("STATE.DEFAULTS")]
         case .stateCheck: [VisibilityRow("STATE.CHECK"), VisibilityRow("STATE.CHECK AREA")]
         case .stateClaim: [.alone("STATE.CLAIM KEY"), .alone("STATE.CLAIM 0000000500000000")]
         default: []

@@ -40,6 +40,10 @@ int clinux_eventfd(void);
 /// Blocks SIGTERM, SIGINT and SIGHUP for this thread and those it starts, and returns a descriptor
 /// to read them.
 int clinux_signalfd(void);
+/// The same with SIGWINCH, for a program on a terminal.
+int clinux_terminal_signalfd(void);
+/// The size of a terminal; returns -1 if the descriptor is none.
+int clinux_window_size(int descriptor, int *columns, int *rows);
 /// The number of one pending signal, or -1 with errno.
 int clinux_read_signal(int descriptor);
 /// Non-blocking and close-on-exec.

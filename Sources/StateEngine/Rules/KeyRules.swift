@@ -43,6 +43,8 @@ package final class KeyRules: @unchecked Sendable {
     package let deferredPatterns: [Pattern]
     /// The lifetimes that some rule names; set by the creator of the rules.
     package var lifetimes: Set<Lifetime> = []
+    /// What readers get for keys that nobody has set; set by the creator of the rules.
+    package var standards = StandardValues()
     /// The usage of each rule's keys; empty if no rule limits it.
     let usages: [KeyUsage]
     let texts: any RuleTexts
@@ -93,23 +95,21 @@ package final class KeyRules: @unchecked Sendable {
     /// A copy of the rules for another thread.
     package init(copying rules: KeyRules) {
         patterns = rules.patterns
-        owners = rules.owners
-        index = rules.index
+        (owners, index) = (rules.owners, rules.index)
         firstNodes = Array(repeating: 0, count: patterns.count)
         makeRule = rules.makeRule
         accessText = rules.accessText
         administrators = rules.administrators
-        readers = rules.readers
-        ruleOfAll = rules.ruleOfAll
+        (readers, ruleOfAll) = (rules.readers, rules.ruleOfAll)
         memoryPatterns = rules.memoryPatterns
         retentions = rules.retentions
         deferredPatterns = rules.deferredPatterns
-        lifetimes = rules.lifetimes
+        (lifetimes, standards) = (rules.lifetimes, rules.standards)
         usages = rules.usages
         texts = rules.texts
     }
 
-    var isEmpty: Bool { patterns.isEmpty }
+    var isEmpty: Bool { patterns.isEmpty && standards.isEmpty }
 
     package var limitsAccess: Bool { !accessText.isEmpty }
 

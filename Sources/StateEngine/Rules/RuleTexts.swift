@@ -51,9 +51,18 @@ package struct RuleOption: Hashable, Sendable {
     package var rule: RulePlace?
     /// The pattern of the rule; empty if there is none.
     package var keys: [UInt8]
+    /// The line of the rule, or the file of defaults; empty if neither is known.
+    package var source: String
 
-    package init(name: String, value: String, rule: RulePlace? = nil, keys: [UInt8] = []) {
+    package init(
+        name: String,
+        value: String,
+        rule: RulePlace? = nil,
+        keys: [UInt8] = [],
+        source: String? = nil
+    ) {
         (self.name, self.value, self.rule, self.keys) = (name, value, rule, keys)
+        self.source = source ?? rule?.source ?? ""
     }
 }
 

@@ -40,7 +40,7 @@ struct OptionReader {
         do throws(OptionFault) { return try body(value, path.member(name)) } catch {
             note(error)
             guard faults.count >= OptionReader.faultLimit else { return nil }
-            // The caller notes all of them again.
+            // The caller records all of them.
             defer { faults = [] }
             throw OptionFault(faults) ?? error
         }

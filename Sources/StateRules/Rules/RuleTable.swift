@@ -12,9 +12,13 @@ package struct RuleTable: Sendable {
     /// The same, to look up by key.
     package let byKey: KeyRules
 
-    /// Takes the rules of a configuration.
-    package init(_ rules: [Rule]) {
+    /// The defaults in files, for the checks.
+    let defaults: ConfiguredDefaults
+
+    /// Takes the rules of a configuration, and its files of defaults.
+    package init(_ rules: [Rule], _ defaults: ConfiguredDefaults = ConfiguredDefaults()) {
         self.rules = rules
+        self.defaults = defaults
         restricting = Dictionary(
             uniqueKeysWithValues: FileUse.allCases.map { use in
                 (use, rules.filter(use.isRestricted))
@@ -44,6 +48,7 @@ package struct RuleTable: Sendable {
             return KeyRule(settings, quotas: RuleTable.quotas(settings, usages, rates))
         }
         byKey.lifetimes = Set(rules.compactMap(\.lifetime))
+        byKey.standards = defaults.standards(besides: rules)
     }
 
     private static func quotas(

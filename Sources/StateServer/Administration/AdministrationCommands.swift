@@ -10,11 +10,13 @@ struct AdministrationCommands {
     private let statistics: CommandStatistics
     private let monitors: Monitors
     private let metrics: MetricsCommand
+    private let services: Services
 
     init(_ services: Services) {
         (registry, statistics) = (services.registry, services.statistics)
         monitors = services.monitors
         metrics = MetricsCommand(services)
+        self.services = services
     }
 
     func run(
@@ -51,6 +53,11 @@ struct AdministrationCommands {
             context.output.writeInteger(context.core.isPersistent ? 1 : 0)
             context.output.writeInteger(0)
         case .metrics: try metrics.write(&context)
+        case .top: try services.activity.write(&context)
+        case .moment(let time):
+            guard services.registry.store.hasHistory else { throw HistoryCommands.noHistory }
+            let newest = context.core.revisions.durable
+            services.history.read(MomentJob(at: time, through: newest, for: context.connection))
         case .listModules: context.output.writeArray(0)
         case .access(let command): try run(command, context)
         case .slowLog(let command): try run(command, context)

@@ -14,11 +14,16 @@ extension ByteBuffer {
         writeFields(fields, value, by: cause, durability, version)
     }
 
-    /// The same for an absent key with a default in its rule.
-    mutating func writeDefault(_ value: Bytes, _ version: ProtocolVersion) {
-        writeMap(10, version)
+    /// The same for an absent key with a default.
+    mutating func writeDefault(
+        _ value: Bytes,
+        from origin: String,
+        _ version: ProtocolVersion
+    ) {
+        writeMap(11, version)
         writeFields(EntryFields.none, value, by: [], "synced", version)
         writeField("default", 1)
+        writeField("origin", origin)
     }
 
     private mutating func writeFields(

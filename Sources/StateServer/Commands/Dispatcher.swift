@@ -51,7 +51,7 @@ final class Dispatcher {
         changes = ChangesCommands(services)
         channels = ChannelCommands(settings: settings, channels: services.channels)
         handlers = HandlerCommands(settings: settings, registry: services.registry)
-        rules = RuleCommands(configuration: services.configuration)
+        rules = RuleCommands(configuration: services.configuration, settings: services.settings)
         session = SessionCommands(services, watches, handlers)
         report = ReportCommands(services)
         administration = AdministrationCommands(services)
@@ -256,6 +256,7 @@ extension Dispatcher {
         case .stateReload(let isDryRun): try rules.reload(isDryRun: isDryRun, context)
         case .stateExplain(let key): try rules.explain(key, context)
         case .stateRules: rules.list(context)
+        case .stateDefaults(let pattern): try rules.listDefaults(pattern, context)
         case .stateCheck(let pattern, let after, let limit):
             try rules.check(pattern, after, limit, context)
         case .stateClaim(let claim): try state.claim(claim, &context)

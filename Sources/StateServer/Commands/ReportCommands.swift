@@ -9,13 +9,15 @@ struct ReportCommands {
     private let registry: Registry
     private let channels: Channels
     private let tracking: Tracking
+    private let activity: Activity
     let statistics: CommandStatistics
 
     init(_ services: Services) {
         settings = services.settings
         registry = services.registry
         channels = services.channels
-        (tracking, statistics) = (services.tracking, services.statistics)
+        (tracking, activity) = (services.tracking, services.activity)
+        statistics = services.statistics
     }
 
     func information(_ sections: Arguments, _ context: borrowing CommandContext) {
@@ -200,7 +202,10 @@ struct ReportCommands {
             ("clients", Int64(registry.count)),
             (
                 "watches",
-                Int64(context.core.hub.count - channels.watcherCount - tracking.watcherCount)
+                Int64(
+                    context.core.hub.count - channels.watcherCount - tracking.watcherCount
+                        - activity.watcherCount
+                )
             ),
         ]
         if isAll {

@@ -34,9 +34,10 @@ final class Configuration {
     )
 }
 
-/// STATE.EXPLAIN, STATE.RULES and STATE.CHECK.
+/// STATE.EXPLAIN, STATE.RULES, STATE.DEFAULTS and STATE.CHECK.
 struct RuleCommands {
     let configuration: Configuration
+    let settings: Settings
 
     func reload(isDryRun: Bool, _ context: borrowing CommandContext) throws(StateError) {
         try context.requireAdmin("STATE.RELOAD")
@@ -62,6 +63,11 @@ struct RuleCommands {
             try context.core.require(.read, ofSeen: key, for: subject)
         }
         var options = context.core.explanation(of: key)
+        if let standard = context.core.rules?.standards[key], !standard.isRuled {
+            options.removeAll { $0.name == "default" }
+            let value = (standard.json, standard.origin)
+            options.append(RuleOption(name: "default", value: value.0, source: value.1))
+        }
         for (name, value) in defaults(besides: options, context)
         where !options.contains(where: { $0.name == name }) {
             options.append(RuleOption(name: name, value: value))
@@ -73,7 +79,33 @@ struct RuleCommands {
             context.output.writeBulk(option.value)
             context.output.writeInteger(option.rule.map { Int64($0.index) + 1 } ?? 0)
             context.output.writeBulk(option.keys)
-            context.output.writeBulk(option.rule?.source ?? "")
+            context.output.writeBulk(option.source)
+        }
+    }
+
+    /// STATE.DEFAULTS: the keys with a default, whether or not they are set.
+    func listDefaults(
+        _ pattern: Bytes?,
+        _ context: borrowing CommandContext
+    ) throws(StateError) {
+        let pattern =
+            try pattern.map { bytes throws(StateError) in try Pattern(bytes) } ?? .everything
+        var values = context.core.rules?.standards.matching(pattern) ?? []
+        if let subject = context.restriction {
+            values.removeAll { key, _ in
+                key.withUnsafeBytes { key in
+                    (try? context.core.require(.read, ofSeen: key, for: subject)) == nil
+                }
+            }
+        }
+        let start = context.output.count
+        context.output.writeArray(values.count)
+        for (key, standard) in values {
+            context.output.writeArray(3)
+            context.output.writeBulk(key)
+            context.output.writeBulk(standard.value)
+            context.output.writeBulk(standard.origin)
+            try settings.options.checkReply(context.output.count - start)
         }
     }
 

@@ -23,6 +23,7 @@ final class Services {
     let configuration = Configuration()
     let statistics = CommandStatistics()
     let monitors: Monitors
+    let activity = Activity()
     let tracking: Tracking
 
     /// `wake` makes the loop take a turn; any thread may call it.

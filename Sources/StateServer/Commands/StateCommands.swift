@@ -20,14 +20,14 @@ struct StateCommands {
         )
     }
 
-    /// The default of an absent key from its rule, with the field `default`.
+    /// The default of an absent key, with the fields `default` and `origin`.
     private func writeDefault(of key: Bytes, _ context: borrowing CommandContext) {
-        guard let standard = context.core.rules?.rule(for: key)?.settings.standard else {
+        guard let standard = context.core.rules?.standards[key] else {
             context.output.writeNull(context.version)
             return
         }
         standard.value.withUnsafeBytes { value in
-            context.output.writeDefault(value, context.version)
+            context.output.writeDefault(value, from: standard.origin, context.version)
         }
     }
 

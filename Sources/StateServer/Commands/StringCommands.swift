@@ -12,7 +12,7 @@ struct StringCommands {
         writeValue(record, of: key, context)
     }
 
-    /// The value of a key, or the default of its rule if it is absent.
+    /// The value of a key, or its default if it is absent.
     @inline(__always)
     private func writeValue(
         _ record: Record?,
@@ -21,7 +21,7 @@ struct StringCommands {
     ) {
         if let value = record?.value {
             context.output.writeBulk(value)
-        } else if let standard = context.core.rules?.rule(for: key)?.settings.standard {
+        } else if let standard = context.core.rules?.standards[key] {
             standard.value.withUnsafeBytes { context.output.writeBulk($0) }
         } else {
             context.output.writeNull(context.version)

@@ -145,7 +145,7 @@ struct HistoryCommands {
         return revision == context.core.revisions.durable
     }
 
-    private static let noHistory = StateError(.compacted, "values in memory have no history")
+    static let noHistory = StateError(.compacted, "values in memory have no history")
 
     // MARK: STATE.COMPACT
 

@@ -73,12 +73,17 @@ extension Command {
         case .stateBackup: self = .stateBackup(try readBackup(rest))
         case .stateStatus: self = .stateStatus
         case .stateMetrics: self = .administer(.metrics)
+        case .stateTop: self = .administer(.top)
+        case .stateMoment: self = .administer(.moment(try integer(rest[0])))
         case .stateSync: self = .stateSync
         case .stateHandler: self = try readHandler(rest)
         case .stateHandlers: self = .stateHandlers
         case .stateReload: self = try readReload(rest)
         case .stateExplain: self = .stateExplain(try key(rest[0]))
         case .stateRules: self = .stateRules
+        case .stateDefaults:
+            guard rest.count <= 1 else { throw wrongArity(verb) }
+            self = .stateDefaults(rest.count == 1 ? rest[0] : nil)
         case .stateCheck: self = try readCheck(rest)
         case .stateClaim:
             guard rest.count <= 1 else { throw wrongArity(verb) }

@@ -82,6 +82,8 @@ package enum Command {
     case stateReload(isDryRun: Bool)
     case stateExplain(Bytes)
     case stateRules
+    /// Without a pattern: all.
+    case stateDefaults(Bytes?)
     /// Without a pattern: everything.
     case stateCheck(pattern: Bytes?, after: Bytes?, limit: Int)
     /// Without a claim: the connection's own.

@@ -14,6 +14,9 @@ extension Command {
         case listModules
         /// STATE.METRICS.
         case metrics
+        case top
+        /// Milliseconds since 1970.
+        case moment(Int64)
         case access(AccessCommand)
         case slowLog(SlowLogCommand)
         case latency(LatencyCommand)

@@ -44,6 +44,8 @@ extension VerbDocumentation {
         ),
         .init(.stateStatus, .state),
         .init(.stateMetrics, .state),
+        .init(.stateTop, .state),
+        .init(.stateMoment, .state, "milliseconds"),
         .init(.stateSync, .state),
         .init(
             .stateHandler,
@@ -54,6 +56,7 @@ extension VerbDocumentation {
         .init(.stateReload, .state, "[DRYRUN]"),
         .init(.stateExplain, .state, "key"),
         .init(.stateRules, .state),
+        .init(.stateDefaults, .state, "[pattern]"),
         .init(.stateCheck, .state, "[pattern] [AFTER key] [LIMIT count]"),
         .init(.stateClaim, .state, "[claim]"),
     ]

@@ -11,6 +11,10 @@ struct KeyChanges {
         let after: [UInt8]?
         /// The last change of the key; 0 if it is absent.
         let revision: Int64
+        /// What readers get once it is deleted.
+        var standard: [UInt8]?
+        /// What readers get then.
+        var seen: [UInt8]? { after ?? standard }
     }
 
     private(set) var changes: [Change] = []
@@ -42,10 +46,21 @@ struct KeyChanges {
         changes.sort { $0.key.bytes.lexicographicallyPrecedes($1.key.bytes) }
     }
 
-    /// Deletes keys.
-    init(deleting entries: [Client.ListedEntry]) throws(StateError) {
-        for entry in entries {
-            note(try Key(bytes: entry.key), entry.value, nil, entry.revision)
+    /// Deletes keys, of which some then have their defaults again.
+    init(
+        resetting entries: [(key: Key, value: [UInt8], revision: Int64)],
+        to defaults: [Client.DefaultValue]
+    ) {
+        let standards = Dictionary(uniqueKeysWithValues: defaults.map { ($0.key, $0.value) })
+        changes = entries.map { key, value, revision in
+            let standard = standards[key.bytes]
+            return Change(
+                key: key,
+                before: value,
+                after: nil,
+                revision: revision,
+                standard: standard
+            )
         }
     }
 
@@ -87,7 +102,7 @@ struct KeyChanges {
         }
         guard !changes.isEmpty else { return output.write("nothing changed\n") }
         let added = changes.count { $0.before == nil }
-        let deleted = changes.count { $0.after == nil }
+        let deleted = changes.count { $0.seen == nil }
         let changed = changes.count - added - deleted
         let end = commit.map { "revision \($0.revision)" } ?? "nothing was changed (--dry-run)"
         output.write("\(added) added, \(changed) changed, \(deleted) deleted; \(end)\n")
@@ -100,15 +115,14 @@ extension KeyChanges.Change {
             "op": .text(after == nil ? "delete" : "set"), "key": .bytes(key.bytes),
             "value": after.map { .value($0) },
             "previous": before.map { .value($0) } ?? .text(nil),
+            "default": standard.map { .value($0) },
         ]
     }
 
     /// `+ key = value`, `~ key = new TAB was old` or `- key = old`.
     fileprivate func write(to output: inout Output) {
-        output.write(before == nil ? "+ " : after == nil ? "- " : "~ ")
-        guard let before, let after else {
-            return output.writePair(key.bytes, after ?? before ?? [])
-        }
-        output.writePair(key.bytes, after, was: before)
+        output.write(before == nil ? "+ " : seen == nil ? "- " : "~ ")
+        guard let before, let seen else { return output.writePair(key.bytes, seen ?? before ?? []) }
+        output.writePair(key.bytes, seen, was: before)
     }
 }

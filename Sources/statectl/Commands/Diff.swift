@@ -4,32 +4,55 @@ import StateModel
 extension Statectl {
     /// `diff REV1 [REV2] [PATTERN]`: the keys that differ between two revisions.
     static func diff(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
+        if invocation.has("--defaults") { return try diffDefaults(invocation, &output) }
         var operands = invocation.operands[...]
-        let first = try revision(operands.removeFirst())
-        // A key of digits only is a pattern if it is the third operand.
-        let isRevision = operands.count == 2 || operands.first.map { isNumber($0) } ?? false
-        let second = isRevision ? try revision(operands.removeFirst()) : nil
-        let pattern = try operands.first.map(Invocation.pattern)
-        if let second, second < first {
-            throw .usage("diff: the earlier revision comes first: \(second) \(first)")
+        guard !operands.isEmpty else {
+            throw .usage("diff: REV1 is missing; usage: \(try Verb.named("diff").usage)")
         }
+        let first = try moment(operands.removeFirst())
+        // What reads as a revision or a time is a pattern only if it is the third operand.
+        let isMoment =
+            operands.count == 2 || operands.first.map { Moment(text($0)) != nil } ?? false
+        let second = isMoment ? try moment(operands.removeFirst()) : .now
+        let pattern = try operands.first.map(Invocation.pattern)
         let client = try invocation.connect()
+        guard let begin = try attempt(try first.revision(client)) else {
+            throw .usage("diff: the earlier revision or time comes first; now is the last")
+        }
+        let end = try attempt(try second.revision(client))
+        if let end, end < begin {
+            throw .usage("diff: the earlier revision comes first: \(end) \(begin)")
+        }
         let differences = try attempt(
-            try Differences(of: pattern ?? .everything, from: first, to: second, client)
+            try Differences(of: pattern ?? .everything, from: begin, to: end, client)
         )
         try differences.write(isJSON: invocation.isJSON, &output)
     }
 
-    private static func isNumber(_ text: [UInt8]) -> Bool {
-        !text.isEmpty && text.allSatisfy { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }
+    /// `diff --defaults [PATTERN]`: the keys that somebody has set to something else than their
+    /// default.
+    private static func diffDefaults(
+        _ invocation: Invocation,
+        _ output: inout Output
+    ) throws(Failure) {
+        guard invocation.operands.count <= 1 else {
+            throw .usage("diff: --defaults takes at most a PATTERN, and no revisions")
+        }
+        let pattern = try invocation.pattern()
+        let client = try invocation.connect()
+        let differences = try attempt(try Differences(ofDefaults: pattern, client))
+        try differences.write(isJSON: invocation.isJSON, &output)
     }
 
-    private static func revision(_ text: [UInt8]) throws(Failure) -> Int64 {
-        guard isNumber(text), let number = Int64(String(decoding: text, as: UTF8.self)) else {
-            let shown = String(decoding: text, as: UTF8.self)
-            throw .usage("diff: '\(shown)' is not a revision number")
+    private static func text(_ operand: [UInt8]) -> String {
+        String(decoding: operand, as: UTF8.self)
+    }
+
+    private static func moment(_ operand: [UInt8]) throws(Failure) -> Moment {
+        guard let moment = Moment(text(operand)) else {
+            throw .usage("diff: '\(text(operand))' is not a revision number or a time")
         }
-        return number
+        return moment
     }
 }
 
@@ -72,6 +95,20 @@ struct Differences {
                 for change in commit { note(change) }
             }
             next = reached
+        }
+    }
+
+    /// The values that were set, against their defaults.
+    init(ofDefaults pattern: Pattern, _ client: Client) throws(StateError) {
+        let defaults = try client.defaults(of: pattern)
+        let names = try defaults.map { value throws(StateError) in try Key(bytes: value.key) }
+        for (standard, entry) in zip(defaults, try client.entries(for: names)) {
+            guard let entry, !entry.isDefault else { continue }
+            keys[standard.key] = Difference(
+                before: standard.value,
+                after: entry.value,
+                revision: entry.revision
+            )
         }
     }
 

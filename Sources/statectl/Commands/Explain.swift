@@ -18,7 +18,7 @@ extension Statectl {
                 let place = "\(option.rule) (".bytes + option.keys + ")\(line)".bytes
                 return [
                     option.name.bytes, option.value.bytes,
-                    option.rule > 0 ? place : "default".bytes,
+                    option.rule > 0 ? place : standardPlace(option).bytes,
                 ]
             }
         )
@@ -28,8 +28,13 @@ extension Statectl {
         [
             "option": .text(option.name), "value": .json(option.value.bytes),
             "rule": .number(option.rule), "keys": option.rule > 0 ? .bytes(option.keys) : nil,
-            "source": option.rule > 0 ? .text(option.source) : nil,
+            "source": option.rule > 0 || !option.source.isEmpty ? .text(option.source) : nil,
         ]
+    }
+
+    /// Where an option is from that no rule sets.
+    private static func standardPlace(_ option: Client.ExplainedOption) -> String {
+        option.source.isEmpty ? "default" : "default from \(option.source)"
     }
 
     /// The line of a rule, as in messages.

@@ -6,8 +6,11 @@ extension Statectl {
     static func get(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
         guard invocation.operands.count == 1 else { return try getSeveral(invocation, &output) }
         let key = try invocation.key()
-        let revision = try invocation.number("--at", atLeast: 0)
+        let moment = try invocation.moment("--at")
         let client = try invocation.connect()
+        let revision = try moment.flatMap { moment throws(Failure) in
+            try attempt(try moment.revision(client))
+        }
         if invocation.isJSON || invocation.has("--long") {
             guard let entry = try attempt(try client.entry(for: key, at: revision)) else {
                 throw absent(key, output)
@@ -52,6 +55,7 @@ extension Statectl {
             "expires": .number(entry.expires), "durability": .text(entry.durability),
             "lifetime": entry.lifetime.map { .text($0.rawValue) },
             "default": entry.isDefault ? .number(1) : nil,
+            "origin": entry.isDefault ? .text(entry.origin) : nil,
         ]
     }
 
@@ -62,7 +66,7 @@ extension Statectl {
         // A default has no revision, time or writer.
         let rest: [(String, String)] =
             entry.isDefault
-            ? [("default", "yes")]
+            ? [("default", "yes"), ("origin", "default from \(entry.origin)")]
             : [
                 ("revision", "\(entry.revision)"),
                 ("created", "\(entry.created)"),

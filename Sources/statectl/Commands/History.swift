@@ -49,12 +49,14 @@ extension Statectl {
     ) throws(Failure) {
         let key = try invocation.key()
         var left = try invocation.number("--limit", atLeast: 1) ?? .max
+        let since = try invocation.moment("--since")
         let client = try invocation.connect()
         var last: Int64?
         while left > 0 {
             let limit = Int(min(left, pageCount))
             let page = try attempt(try client.history(of: key, limit: limit, before: last))
             for change in page {
+                if since?.isAfter(change) ?? false { return }
                 body(change, key, &output)
                 try output.flushIfLarge()
             }
@@ -91,5 +93,16 @@ extension Statectl {
         object.add("command", .text(cause.command))
         object.add("client", .text(cause.client))
         return object
+    }
+}
+
+extension Moment {
+    /// Whether a change was before it.
+    fileprivate func isAfter(_ change: Client.HistoryEntry) -> Bool {
+        switch self {
+        case .now: true
+        case .revision(let revision): change.revision < revision
+        case .time(let time): change.time < time
+        }
     }
 }

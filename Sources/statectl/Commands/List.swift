@@ -12,9 +12,12 @@ extension Statectl {
             throw .usage("list: give only one of --keys, --long, --count")
         }
         let pattern = try invocation.pattern()
-        let revision = try invocation.number("--at", atLeast: 0)
+        let moment = try invocation.moment("--at")
         let limit = try invocation.number("--limit", atLeast: 1) ?? .max
         let client = try invocation.connect()
+        let revision = try moment.flatMap { moment throws(Failure) in
+            try attempt(try moment.revision(client))
+        }
         guard !invocation.has("--count") else {
             let count = try attempt(try client.count(of: pattern, at: revision))
             guard invocation.isJSON else { return output.write("\(count)\n") }

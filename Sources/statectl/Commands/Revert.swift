@@ -5,10 +5,11 @@ extension Statectl {
     /// `revert PATTERN --to REV`: prints how many keys changed, all in one commit.
     static func revert(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
         let pattern = try revertedPattern(invocation)
-        guard let revision = try invocation.number("--to", atLeast: 0) else {
+        guard let moment = try invocation.moment("--to"), moment != .now else {
             throw .usage("revert: --to REV is missing; usage: \(try Verb.named("revert").usage)")
         }
         let client = try invocation.connect()
+        let revision = try attempt(try moment.revision(client)) ?? 0
         guard !invocation.has("--dry-run") else {
             let differences = try attempt(
                 try Differences(of: pattern, from: revision, to: nil, client)

@@ -38,4 +38,23 @@ extension Help {
           echo '{ "audio/": { volume: 0.5 } }' | statectl apply - --prune --dry-run
 
         """
+
+    static let reset = """
+        Deletes a key, or all keys below a prefix, in one commit, so that their defaults count again:
+        those of defaults.d, and of rules. Prints what readers get now, as apply does:
+
+          ~ key = default TAB was V   the key has its default again
+          - key = value               it has none: it is absent now
+
+        KEY and PREFIX/ are literal. 'diff --defaults' lists what is set to something else than its
+        default, and 'get --long' prints where a default is from.
+
+          --dry-run  print what would change, and change nothing
+          --all      reset everything
+
+        examples:
+          statectl reset audio/volume
+          statectl reset audio/ --dry-run
+
+        """
 }

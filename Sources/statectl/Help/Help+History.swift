@@ -5,10 +5,12 @@ extension Help {
         set|delete TAB time TAB value, escaped as by list. Exits 1 if nothing is known of the key.
         KEY is literal.
 
-          --limit N  only the newest N
+          --limit N         only the newest N
+          --since REV|TIME  only those from that revision, or that time, on
 
         examples:
           statectl history audio/volume
+          statectl history audio/volume --since yesterday
           statectl history audio/volume --limit 1
 
         """
@@ -18,7 +20,8 @@ extension Help {
         time TAB user TAB pid TAB command TAB name. The kernel reports the user; pid, command and
         the name that the client gave itself are only hints. KEY is literal.
 
-          --limit N  only the newest N
+          --limit N         only the newest N
+          --since REV|TIME  only those from that revision, or that time, on
 
         examples:
           statectl blame audio/volume
@@ -35,9 +38,20 @@ extension Help {
         --json prints "revision" (the last change of the key), "op", "value" and "previous". The
         cost depends on the number of changes between the two revisions, not on the number of keys.
 
+        A time is one of these; of it, the newest revision at that time is taken:
+
+          now, today, yesterday            the last two are midnight
+          '10 minutes ago', '1h30m ago'    or -10m
+          07:30, '2026-11-25 07:30:15'     local time; 2026-11-25T06:30:15Z is UTC
+          @1700000000                      seconds since 1970
+
+          --defaults  the keys that were set to something else than their default, with - for it
+
         examples:
           statectl diff 1
+          statectl diff --defaults audio/
           statectl diff 1 2 audio/
+          statectl diff today now
 
         """
 
@@ -46,7 +60,8 @@ extension Help {
         prints how many changed. It is a change like any other: watches see it, and you can undo it
         by reverting to the revision before it.
 
-          --to REV   the revision; exits 5 if the daemon no longer keeps it
+          --to REV|TIME  the revision, or a time as 'diff --help' lists them; exits 5 if the daemon
+                         no longer keeps it
           --dry-run  print what would change, as diff does, and change nothing
           --all      revert everything
 

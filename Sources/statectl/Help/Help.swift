@@ -30,6 +30,7 @@ enum Help {
           handlers             list the named handlers of 'watch --name'
           import FILE|-        set the keys and values in the lines of a file
           export [PATTERN]     print JSON lines that import reads back
+          reset KEY|PREFIX/    delete what was set, so that defaults count again
           apply FILE|-         make keys what a JSON5 file says, and print what changes
           backup FILE|-        store everything at one revision in a file
           history KEY          print the values that a key had, newest first
@@ -46,6 +47,7 @@ enum Help {
           ping                 check that the daemon answers
           status               print the state of the daemon: sizes, counters, problems
           health               print whether the daemon serves and stores; the exit code says it
+          top                  show rates, busy keys, writers and watches, live
           metrics              print the metrics of the daemon for Prometheus
           watches              print each watch and how far it is
           check [PATTERN]      list the stored values that a rule now refuses, or check the store
@@ -93,7 +95,9 @@ enum Help {
 
           --raw     print the bytes of the value and nothing else
           --long    also print revisions, time, owner, writer and durability (--json has them too)
-          --at REV  the value at that revision; exits 5 if the daemon no longer keeps it
+          --at REV|TIME
+                    the value at that revision, or at a time as 'diff --help' lists them; exits 5 if
+                    the daemon no longer keeps it
 
         For several keys it prints 'key = value' lines as list does, of one moment, without those
         that are absent; then it exits 1. The options are for one key.
@@ -165,7 +169,8 @@ enum Help {
           --long    print revision TAB key TAB value TAB backing TAB type TAB owner. The type is the
                     one in the schema, else the JSON type of the value
           --count   print only how many
-          --at REV  the state at that revision
+          --at REV|TIME
+                    the state at that revision, or at a time as 'diff --help' lists them
           --limit N at most so many lines
           --children
                     print only the next level below a prefix: keys, and prefixes that end in /

@@ -3,15 +3,18 @@ import StateEngine
 import StateJSON
 import StateRules
 
-/// A configuration in JSON5: a file, and those of the directory `rules.d` beside it.
+/// A configuration in JSON5: a file, and those of the folders `rules.d` and `defaults.d` of its layers.
 struct ConfigurationFile {
     /// The largest file that is read, in bytes.
     private static let byteLimit = 16 << 20
-    /// The most files in `rules.d`.
-    private static let fileLimit = 1_000
 
     private let path: String
     private let document: JSON5Document
+    private let isEmpty: Bool
+    /// Its name in messages.
+    private var name = ""
+    /// Whether it has defaults, not rules.
+    private var hasDefaults = false
 
     /// Reads a configuration; options that it does not set are as in `base`.
     ///
@@ -30,10 +33,14 @@ struct ConfigurationFile {
         _ findings: ConfigurationFindings
     ) throws(StateError) -> Configuration {
         var files = [try ConfigurationFile(path)]
-        if path != "-" {
-            let directory = (path.lastIndex(of: "/").map { String(path[...$0]) } ?? "") + "rules.d"
-            for name in try names(in: directory) {
-                files.append(try ConfigurationFile("\(directory)/\(name)"))
+        let layers = ConfigurationLayers(of: path, files[0].document.value)
+        for folder in ["rules.d", "defaults.d"] {
+            for file in try layers.files(in: folder) {
+                var read = try ConfigurationFile(file.path)
+                // An empty file hides those of lower layers.
+                guard !read.isEmpty else { continue }
+                (read.name, read.hasDefaults) = (file.name, folder == "defaults.d")
+                files.append(read)
             }
         }
         let read = files
@@ -46,9 +53,11 @@ struct ConfigurationFile {
         }
         let parts = files.enumerated().map { part, file in
             Configuration.Part(
-                name: part == 0 ? nil : "rules.d/\(file.path.split(separator: "/").last ?? "")",
+                name: part == 0 ? nil : file.name,
                 value: file.document.value,
-                lines: file.document.lines(ofElementsOf: JSONPath().member("rules"))
+                lines: file.hasDefaults
+                    ? [] : file.document.lines(ofElementsOf: JSONPath().member("rules")),
+                defaultsFile: file.hasDefaults ? file.path : nil
             )
         }
         do throws(OptionFault) {
@@ -56,9 +65,10 @@ struct ConfigurationFile {
                 parts,
                 over: base,
                 accounts: accounts,
-                schemas: SchemaLibrary { schemaFile($0, beside: path) }
+                schemas: SchemaLibrary { layers.schemaFile($0) }
             )
             findings.add(warnings: configuration.warnings)
+            findings.reservedFolders = layers.reservedFolders
             if findings.errors.isEmpty { return configuration }
         } catch {
             let faults = error.all.filter { !files[$0.part].document.isDoubtful($0.path) }
@@ -69,7 +79,9 @@ struct ConfigurationFile {
 
     private init(_ path: String) throws(StateError) {
         self.path = path
-        document = JSON5Document(try ConfigurationFile.bytes(path))
+        let bytes = try ConfigurationFile.bytes(path)
+        isEmpty = bytes.isEmpty
+        document = JSON5Document(bytes)
     }
 
     private func finding(_ fault: OptionFault) -> ConfigurationFindings.Finding {
@@ -94,44 +106,6 @@ struct ConfigurationFile {
 
     // MARK: Files
 
-    /// The file that a schema names, in the directory `schemas` beside the configuration; nil if
-    /// there is none.
-    private static func schemaFile(
-        _ name: String,
-        beside path: String
-    ) -> Result<JSON5Document, StateError>? {
-        let parts = name.split(separator: "/", omittingEmptySubsequences: false)
-        guard parts.count == 2, parts[0] == "schemas", !parts[1].hasPrefix("."),
-            parts[1].hasSuffix(".json5") || parts[1].hasSuffix(".json")
-        else { return nil }
-        let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
-        let file = folder + name
-        guard access(file, F_OK) == 0 else { return nil }
-        return Result { () throws(StateError) in JSON5Document(try bytes(file)) }
-    }
-
-    /// The files with rules in a directory, in the order of the bytes of their names; none if there
-    /// is no such directory.
-    private static func names(in directory: String) throws(StateError) -> [String] {
-        guard let stream = opendir(directory) else {
-            guard errno == ENOENT || errno == ENOTDIR else { throw unreadable(directory) }
-            return []
-        }
-        defer { closedir(stream) }
-        var names: [String] = []
-        while let entry = readdir(stream) {
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) {
-                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            guard name.hasSuffix(".json5"), !name.hasPrefix(".") else { continue }
-            names.append(name)
-            guard names.count <= fileLimit else {
-                throw StateError(.err, "\(directory) has more than \(fileLimit) files, the limit")
-            }
-        }
-        return names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
-    }
-
     static func bytes(_ path: String) throws(StateError) -> [UInt8] {
         let descriptor = path == "-" ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw unreadable(path) }
@@ -148,7 +122,7 @@ struct ConfigurationFile {
         throw StateError(.err, "\(path) has more than \(byteLimit) bytes, the limit")
     }
 
-    private static func unreadable(_ path: String) -> StateError {
+    static func unreadable(_ path: String) -> StateError {
         StateError(.err, "\(path) cannot be read: \(String(cString: strerror(errno)))")
     }
 }

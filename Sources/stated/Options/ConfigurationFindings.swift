@@ -29,6 +29,8 @@ final class ConfigurationFindings {
 
     private(set) var errors: [Finding] = []
     private(set) var warnings: [Finding] = []
+    /// The folders with files of the configuration.
+    var reservedFolders: [String] = []
     /// Finds the place of a fault in the files that were read.
     var locate: (OptionFault) -> Finding = { fault in
         Finding(part: 0, place: nil, message: fault.description, excerpt: nil)

@@ -30,6 +30,11 @@ extension Options {
             old.isLive ? report.changed.append(change) : report.needsRestart.append(change)
         }
         let rules = configuration.rules
+        report.changed += rules.byKey.standards
+            .changes(to: next.configuration.rules.byKey.standards).map { key, old, new in
+                let name = "default of \(String(decoding: key, as: UTF8.self))"
+                return ReloadReport.Change(option: name, old: old, new: new)
+            }
         report.changed += RuleChanges(rules.policies, next.configuration.rules.policies).changes
         report.needsRestart += RuleChanges(locations, next.configuration.rules.locations).changes
         return report

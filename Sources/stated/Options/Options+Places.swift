@@ -12,6 +12,7 @@ extension Options {
         // If no data directory is known, a later step reports that.
         let data = (try? DataDirectory.path(self)).map(Options.resolved)
         let file = path.map(Options.resolved)
+        let reserved = reservedFolders.map { (name: $0, parts: Options.resolved($0)) }
         for rule in configuration.rules.rules {
             guard case .file(let directory, _)? = rule.backing else { continue }
             let place = Options.resolved(directory)
@@ -21,6 +22,16 @@ extension Options {
                 throw Options.misplaced(
                     name,
                     "overlaps the data directory, /\(data.joined(separator: "/")), which clients "
+                        + "must not reach through keys"
+                )
+            }
+            let folder = reserved.first {
+                place.starts(with: $0.parts) || $0.parts.starts(with: place)
+            }
+            if let folder {
+                throw Options.misplaced(
+                    name,
+                    "overlaps \(folder.name), which has files of the configuration, which clients "
                         + "must not reach through keys"
                 )
             }

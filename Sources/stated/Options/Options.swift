@@ -6,6 +6,8 @@ struct Options {
     var configuration = Configuration()
     /// The file that the configuration was read from; nil if there is none.
     private(set) var path: String?
+    /// The folders with further files of the configuration.
+    private(set) var reservedFolders: [String] = []
     /// Whether the values are in memory only; the directory then holds the reserved revision.
     private(set) var isMemory = false
 
@@ -22,6 +24,7 @@ struct Options {
             findings
         )
         self.path = path
+        reservedFolders = findings.reservedFolders
     }
 
     /// The options of the command line that have a value and say how to serve.

@@ -1,0 +1,109 @@
+import CLinux
+import StateClient
+import StateModel
+
+/// What the daemon says of itself at one moment.
+struct TopSample {
+    let nanoseconds: Int64
+    let status: [String: Client.StatusField]
+    /// By name and labels, as in the text format of Prometheus.
+    let metrics: [String: Double]
+    let activity: Client.Activity
+    let watches: [Client.WatchReport]
+
+    init(_ client: Client) throws(StateError) {
+        activity = try client.activity()
+        status = Dictionary(try client.status().map { ($0.name, $0) }) { first, _ in first }
+        metrics = TopSample.parsed(try client.metrics())
+        watches = try client.watches()
+        nanoseconds = clinux_monotonic_nanoseconds()
+    }
+
+    private static func parsed(_ text: [UInt8]) -> [String: Double] {
+        var metrics: [String: Double] = [:]
+        for line in text.split(separator: UInt8(ascii: "\n")) where line.first != UInt8(ascii: "#")
+        {
+            guard let space = line.lastIndex(of: UInt8(ascii: " ")) else { continue }
+            let name = String(decoding: line[..<space], as: UTF8.self)
+            metrics[name] = Double(String(decoding: line[(space + 1)...], as: UTF8.self))
+        }
+        return metrics
+    }
+
+    /// The sum of all rows of a metric.
+    func total(_ name: String) -> Double {
+        metrics.reduce(0) {
+            $1.key == name || $1.key.hasPrefix(name + "{") ? $0 + $1.value : $0
+        }
+    }
+}
+
+/// What happened between two samples.
+struct TopRates {
+    /// A key or a writer with its changes and bytes a second.
+    struct Busy {
+        let name: [UInt8]
+        let changes: Double
+        let bytes: Double
+    }
+
+    let newest: TopSample
+    let commits: Double
+    let changes: Double
+    let bytes: Double
+    let commands: Double
+    /// Of the syncs, in milliseconds; 0 if there was none.
+    let meanLatency: Double
+    /// The bound of the histogram below which 99 of 100 were.
+    let highLatency: Double
+    let keys: [Busy]
+    let writers: [Busy]
+
+    init(from old: TopSample, to new: TopSample) {
+        newest = new
+        let seconds = max(0.001, Double(new.nanoseconds - old.nanoseconds) / 1e9)
+        func rate(_ name: String) -> Double {
+            max(0, new.total("stated_" + name) - old.total("stated_" + name)) / seconds
+        }
+        commits = rate("commits_total")
+        changes = rate("changes_total")
+        bytes = rate("change_bytes_total")
+        commands = rate("commands_total")
+        let syncs = rate("sync_duration_seconds_count")
+        meanLatency = syncs > 0 ? rate("sync_duration_seconds_sum") / syncs * 1_000 : 0
+        highLatency = TopRates.quantile(from: old, to: new)
+        let isSame = old.activity.since == new.activity.since
+        func busy(_ list: KeyPath<Client.Activity, [Client.ActivityCount]>) -> [Busy] {
+            let before = Dictionary(
+                isSame ? old.activity[keyPath: list].map { ($0.name, $0) } : []
+            ) { first, _ in first }
+            let counts = new.activity[keyPath: list].map { count in
+                let known = before[count.name]
+                return Busy(
+                    name: count.name,
+                    changes: Double(max(0, count.changes - (known?.changes ?? 0))) / seconds,
+                    bytes: Double(max(0, count.bytes - (known?.bytes ?? 0))) / seconds
+                )
+            }
+            return counts.filter { $0.changes > 0 }.sorted {
+                ($1.changes, $0.name.description) < ($0.changes, $1.name.description)
+            }
+        }
+        keys = busy(\.keys)
+        writers = busy(\.writers)
+    }
+
+    private static func quantile(from old: TopSample, to new: TopSample) -> Double {
+        let start = "stated_sync_duration_seconds_bucket{le=\""
+        let buckets = new.metrics.compactMap { name, count -> (bound: Double, count: Double)? in
+            guard name.hasPrefix(start) else { return nil }
+            let text = name.dropFirst(start.count).dropLast(2)
+            let bound = text == "+Inf" ? Double.infinity : Double(text) ?? .infinity
+            return (bound, count - (old.metrics[name] ?? 0))
+        }.sorted { $0.bound < $1.bound }
+        guard let last = buckets.last, last.count > 0 else { return 0 }
+        let index = buckets.firstIndex { $0.count >= 0.99 * last.count } ?? 0
+        let bound = buckets[index].bound
+        return (bound.isFinite ? bound : buckets.dropLast().last?.bound ?? 0) * 1_000
+    }
+}

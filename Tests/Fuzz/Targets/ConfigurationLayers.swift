@@ -1,0 +1,1 @@
+../../../Sources/stated/Options/ConfigurationLayers.swift
