@@ -30,6 +30,17 @@ struct TopCommandTests {
         Glibc.kill(watch.pid, SIGKILL)
     }
 
+    @Test func `a daemon that stores nothing has rates, too`() throws {
+        let memory = try Daemon("--memory")
+        let traffic = try TopTraffic(on: memory)
+        defer { traffic.end() }
+        try traffic.waitUntilBusy()
+        let json = try Statectl.run(memory, "top", "--once", "--json", "--interval", "500ms").text
+        for name in ["commitsPerSecond", "changesPerSecond", "bytesPerSecond"] {
+            #expect(json.contains("\"\(name)\":") && !json.contains("\"\(name)\":0.0,"), "\(json)")
+        }
+    }
+
     @Test func `it is for administrators and terminals, and says so`() throws {
         #expect(try Statectl.run(daemon, "top").exitCode == 2)
         #expect(

@@ -65,9 +65,6 @@ struct TopRates {
         func rate(_ name: String) -> Double {
             max(0, new.total("stated_" + name) - old.total("stated_" + name)) / seconds
         }
-        commits = rate("commits_total")
-        changes = rate("changes_total")
-        bytes = rate("change_bytes_total")
         commands = rate("commands_total")
         let syncs = rate("sync_duration_seconds_count")
         meanLatency = syncs > 0 ? rate("sync_duration_seconds_sum") / syncs * 1_000 : 0
@@ -91,6 +88,16 @@ struct TopRates {
         }
         keys = busy(\.keys)
         writers = busy(\.writers)
+        guard new.status["backing"]?.text == "memory" else {
+            commits = rate("commits_total")
+            changes = rate("changes_total")
+            bytes = rate("change_bytes_total")
+            return
+        }
+        // Storage counts commits, and there is none.
+        commits = rate("revision")
+        changes = keys.reduce(0) { $0 + $1.changes }
+        bytes = keys.reduce(0) { $0 + $1.bytes }
     }
 
     private static func quantile(from old: TopSample, to new: TopSample) -> Double {
