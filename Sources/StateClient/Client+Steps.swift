@@ -106,9 +106,13 @@ extension Client {
     /// The names of the next level below a prefix, in key order, in pages: keys, and prefixes that
     /// end in `/`.
     ///
-    /// - Parameter prefix: Must be a prefix.
+    /// - Parameters:
+    ///   - prefix: Must be a prefix.
+    ///   - name: Only names after this one; nil for all.
     /// - Returns: A listing; it sends nothing before its first page is requested.
-    public func children(of prefix: Pattern) -> Children { Children(client: self, prefix: prefix) }
+    public func children(of prefix: Pattern, after name: [UInt8]? = nil) -> Children {
+        Children(client: self, prefix: prefix, after: name)
+    }
 
     /// A listing of names in progress.
     public struct Children {
@@ -118,7 +122,9 @@ extension Client {
         private var isDone = false
         private static let limit = 1_000
 
-        init(client: Client, prefix: Pattern) { (self.client, self.prefix) = (client, prefix) }
+        init(client: Client, prefix: Pattern, after name: [UInt8]?) {
+            (self.client, self.prefix, last) = (client, prefix, name)
+        }
 
         /// The next page, never empty; nil after the last.
         ///

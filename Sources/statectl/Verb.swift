@@ -222,6 +222,13 @@ struct Verb: Sendable {
         Verb("explain KEY [--json]", 1...1, [], Help.explain, Statectl.explain),
         Verb("rules [--json]", 0...0, [], Help.rules, Statectl.rules),
         Verb("edit KEY [--json]", 1...1, [], Help.edit, Statectl.edit),
+        Verb(
+            "complete [--socket PATH] -- WORD…",
+            0...Int.max,
+            [],
+            Help.complete,
+            Statectl.complete
+        ),
     ]
 }
 

@@ -28,6 +28,9 @@ struct PackageTests {
             "usr/share/man/man1/statectl-backup.1.gz", "usr/share/man/man5/stated.json5.5.gz",
             "usr/share/man/man7/stated-protocol.7.gz",
             "usr/share/bash-completion/completions/statectl",
+            "usr/share/zsh/vendor-completions/_statectl",
+            "usr/share/fish/vendor_completions.d/statectl.fish",
+            "usr/share/man/man1/statectl-check-config.1.gz",
         ] {
             let line = lines.first { $0.hasSuffix(" ./\(path)") }
             #expect(line?.contains("root/root") == true, "\(path)")
@@ -54,35 +57,5 @@ struct PackageTests {
             ["--allow-root", "--fail-on", "error", package]
         )
         #expect(check.exitCode == 0, "\(check)")
-    }
-
-    @Test func `completion in bash has verbs, options, and keys of the daemon by level`() throws {
-        let daemon = try Daemon()
-        let client = try daemon.connect()
-        try client.set([49], for: "audio/volume")
-        try client.set([49], for: "ui")
-        let script = """
-            source "$1/config/completions/statectl.bash"
-            ask() {
-                COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
-                _statectl 2>/dev/null
-                echo "${COMPREPLY[*]}"
-            }
-            ask statectl heal
-            ask statectl get ""
-            ask statectl get audio/
-            ask statectl list --lim
-            """
-        let programs = builtProgram("statectl").split(separator: "/").dropLast().joined(
-            separator: "/"
-        )
-        let result = try runCommand(
-            "/usr/bin/bash",
-            ["-c", script, "bash", packageRoot],
-            environment: [
-                "STATED_SOCKET": daemon.socketPath, "PATH": "/\(programs):/usr/bin:/bin",
-            ]
-        )
-        #expect(result.lines == ["health", "audio/ ui", "audio/volume", "--limit"], "\(result)")
     }
 }

@@ -44,6 +44,7 @@ enum Help {
           service KEY VALUE -- COMMAND
                                set a key while a command runs
           compact              remove old changes from the history
+          sync                 wait until everything set so far is on stable storage
           ping                 check that the daemon answers
           status               print the state of the daemon: sizes, counters, problems
           health               print whether the daemon serves and stores; the exit code says it
@@ -54,6 +55,8 @@ enum Help {
           explain KEY          print the options that apply to a key, and the rules that set them
           rules                print the rules of the configuration
           reload               make the daemon reload its configuration
+          check-config         print what a reload would change, and the errors of the file
+          complete -- WORD…    print how a word may go on, for the completion of a shell
 
         A PATTERN is a key, a prefix that ends in / (/ alone is everything), or a glob with *, ?
         or [.
