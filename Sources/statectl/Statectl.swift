@@ -29,7 +29,7 @@ struct Statectl {
     private static func run(_ output: inout Output) throws(Failure) {
         let invocation = try Invocation(arguments: ProcessArguments.bytes())
         switch invocation.task {
-        case .version: output.write("statectl \(Help.version)\n")
+        case .version: output.write("statectl \(Version.withCommit)\n")
         case .help(let verb): output.write(Help.text(for: verb))
         case .perform(let verb): try verb.perform(invocation, &output)
         }

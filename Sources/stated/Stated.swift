@@ -24,7 +24,7 @@ enum Stated {
             switch try Request(arguments: arguments, findings) {
             case .help: print(helpText, terminator: "")
             case .configurationSchema: print(ConfigurationSchema.text, terminator: "")
-            case .version: print("stated \(Version.current)")
+            case .version: print("stated \(Version.withCommit)")
             case .serve(let options):
                 findings.writeUnwritten(to: log)
                 try Daemon(options: options, arguments: arguments, log: log).run()

@@ -22,7 +22,8 @@ struct PackageTests {
         let lines = try runCommand("/usr/bin/dpkg-deb", ["-c", package]).lines
         for path in [
             "usr/bin/stated", "usr/bin/statectl", "usr/lib/systemd/system/stated.service",
-            "usr/lib/systemd/system/stated.socket", "usr/lib/sysusers.d/stated.conf",
+            "usr/lib/systemd/system/stated.socket",
+            "usr/lib/systemd/system/stated-watch@.service", "usr/lib/sysusers.d/stated.conf",
             "usr/lib/tmpfiles.d/stated.conf", "etc/stated/stated.json5",
             "usr/share/man/man8/stated.8.gz", "usr/share/man/man1/statectl.1.gz",
             "usr/share/man/man1/statectl-backup.1.gz", "usr/share/man/man5/stated.json5.5.gz",
@@ -40,7 +41,10 @@ struct PackageTests {
         let tree = directory.path(of: "tree")
         #expect(try runCommand("/usr/bin/dpkg-deb", ["-x", package, tree]).exitCode == 0)
         let version = try runCommand(tree + "/usr/bin/stated", ["--version"]).text
-        #expect(version.hasPrefix("stated "))
+        let form = /stated \S+ \([0-9a-f]{12}\)\n/
+        #expect(version.wholeMatch(of: form) != nil, "\(version)")
+        let client = try runCommand(tree + "/usr/bin/statectl", ["--version"]).text
+        #expect(client == "statectl" + version.dropFirst("stated".count))
         let check = try runCommand(
             tree + "/usr/bin/stated",
             ["--check-config", tree + "/etc/stated/stated.json5"]
@@ -57,5 +61,101 @@ struct PackageTests {
             ["--allow-root", "--fail-on", "error", package]
         )
         #expect(check.exitCode == 0, "\(check)")
+    }
+
+    // MARK: Installing
+
+    /// Runs dpkg on a directory in place of the machine; no package asks anything there.
+    private func dpkg(_ root: String, _ arguments: String...) throws -> CommandResult {
+        let options = [
+            "--root=\(root)", "--force-not-root", "--force-depends", "--force-script-chrootless",
+            "--force-bad-path", "--log=\(root)/log",
+        ]
+        return try runCommand("/usr/bin/dpkg", options + arguments, input: [])
+    }
+
+    @Test(
+        .enabled(
+            if: geteuid() == 0 && access("/usr/bin/deb-systemd-helper", X_OK) == 0
+                && access("/usr/bin/systemd-sysusers", X_OK) == 0,
+            "only root installs packages, with the tools of systemd"
+        )
+    )
+    func `removing leaves data and configuration, purging removes both, and nothing asks`() throws {
+        let (directory, package) = try made()
+        let root = directory.path(of: "root")
+        for path in ["var/lib/dpkg/updates", "var/lib/dpkg/info", "etc", "run"] {
+            #expect(try runCommand("mkdir", ["-p", "\(root)/\(path)"]).exitCode == 0)
+        }
+        for file in ["status", "available"] { try write([], to: "\(root)/var/lib/dpkg/\(file)") }
+        let installed = try dpkg(root, "-i", package)
+        #expect(installed.exitCode == 0, "\(installed)")
+        let users = String(decoding: try readFile(root + "/etc/passwd"), as: UTF8.self)
+        #expect(users.contains("stated:"))
+        let wanted = root + "/etc/systemd/system/sockets.target.wants/stated.socket"
+        var link = stat()
+        #expect(lstat(wanted, &link) == 0, "the socket is not enabled")
+        #expect(try runCommand("mkdir", ["-p", root + "/var/lib/stated"]).exitCode == 0)
+        try write([1], to: root + "/var/lib/stated/stated.db")
+        #expect(try dpkg(root, "-i", package).exitCode == 0)
+        #expect(try dpkg(root, "-r", "stated").exitCode == 0)
+        #expect(access(root + "/usr/bin/stated", F_OK) != 0)
+        #expect(access(root + "/var/lib/stated/stated.db", F_OK) == 0)
+        #expect(access(root + "/etc/stated/stated.json5", F_OK) == 0)
+        let purged = try dpkg(root, "-P", "stated")
+        #expect(purged.exitCode == 0, "\(purged)")
+        #expect(access(root + "/var/lib/stated", F_OK) != 0)
+        #expect(access(root + "/etc/stated", F_OK) != 0)
+        #expect(lstat(wanted, &link) != 0, "a link to the socket is left")
+        let left = try runCommand("find", [root, "-name", "*stated*"]).lines
+        #expect(left.filter { !$0.contains("/var/lib/dpkg/") } == [])
+    }
+
+    /// Runs a script of the package where systemd seems to run; returns what it asks systemd for.
+    private func asked(_ script: String, _ arguments: String...) throws -> [String] {
+        let directory = try TemporaryDirectory()
+        let log = directory.path(of: "log")
+        for name in [
+            "systemctl", "deb-systemd-helper", "deb-systemd-invoke", "systemd-sysusers",
+            "systemd-tmpfiles",
+        ] {
+            let path = try directory.write("#!/bin/sh\necho \(name) \"$@\" >>\(log)\n", to: name)
+            chmod(path, 0o755)
+        }
+        let words = ([packageRoot + "/config/debian/" + script] + arguments).joined(separator: " ")
+        let result = try runCommand(
+            "unshare",
+            [
+                "-rm", "sh", "-c",
+                "mount -t tmpfs none /run && mkdir -p /run/systemd/system && sh \(words)",
+            ],
+            environment: ["PATH": "\(directory.path):/usr/sbin:/usr/bin:/sbin:/bin"]
+        )
+        #expect(result.exitCode == 0, "\(result)")
+        let text = (try? readFile(log)).map { String(decoding: $0, as: UTF8.self) } ?? ""
+        return text.split(separator: "\n").map(String.init)
+    }
+
+    private static let mayMount =
+        (try? runCommand("unshare", ["-rm", "mount", "-t", "tmpfs", "none", "/run"]))?.exitCode == 0
+
+    @Test(.enabled(if: mayMount, "this user may not make user namespaces"))
+    func `an upgrade restarts the service alone, and stops no socket`() throws {
+        #expect(try asked("prerm", "upgrade", "0.2.0") == [])
+        #expect(try asked("postrm", "upgrade", "0.2.0") == ["systemctl --system daemon-reload"])
+        let upgrade = try asked("postinst", "configure", "0.0.9")
+        let invoked = upgrade.filter { $0.hasPrefix("deb-systemd-invoke") }
+        #expect(invoked == ["deb-systemd-invoke restart stated.service"], "\(upgrade)")
+        let install = try asked("postinst", "configure")
+        #expect(install.last == "deb-systemd-invoke start stated.socket stated.service")
+        let remove = try asked("prerm", "remove")
+        #expect(remove.first?.hasPrefix("deb-systemd-invoke stop stated.socket ") == true)
+    }
+
+    @Test(.enabled(if: access("/usr/bin/shellcheck", X_OK) == 0, "shellcheck is not installed"))
+    func `shellcheck finds nothing in the scripts of the package`() throws {
+        let scripts = ["postinst", "prerm", "postrm"].map { "\(packageRoot)/config/debian/\($0)" }
+        let result = try runCommand("/usr/bin/shellcheck", scripts)
+        #expect(result.exitCode == 0, "\(result)")
     }
 }

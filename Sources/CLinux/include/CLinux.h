@@ -262,4 +262,7 @@ long clinux_add_decimals(
     size_t capacity
 );
 
+/// The commit that a package was built from, in hexadecimal; empty if no package was made.
+const char *clinux_commit(void);
+
 #endif

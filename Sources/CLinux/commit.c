@@ -1,0 +1,7 @@
+#include "CLinux.h"
+
+// scripts/package replaces the section in the programs that it packs (objcopy --update-section), so
+// that a commit rebuilds nothing. Volatile: the compiler must not read it when it is still empty.
+static volatile const char commit[16] __attribute__((section("stated_commit"), used)) = "";
+
+const char *clinux_commit(void) { return (const char *)commit; }
