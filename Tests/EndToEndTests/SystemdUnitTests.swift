@@ -13,7 +13,7 @@ struct SystemdUnitTests {
     private func runnableUnits(_ kind: String) throws -> [String] {
         let others = [
             "stated-backup@daily.service", "stated-backup@daily.timer", "stated-metrics.socket",
-            "stated-metrics@.service",
+            "stated-metrics@.service", "stated-watch@daily.service",
         ]
         let names = ["stated.socket", "stated.service"] + (kind == "system" ? others : [])
         return try names.map { name in
