@@ -74,6 +74,30 @@ package struct SocketLocation {
         return try checked(existing ?? candidates[0])
     }
 
+    /// Whose daemon it is.
+    package enum Daemon: Hashable, Sendable {
+        /// The machine's.
+        case system
+        /// The user's own.
+        case user
+    }
+
+    /// The path that a client connects to if it names whose daemon it means.
+    ///
+    /// - Returns: Of the user's paths one that exists if one does, else the first.
+    /// - Throws: ``StateError/Code/err`` if the environment names no directory of the user.
+    package func clientPath(of daemon: Daemon) throws(StateError) -> String {
+        guard daemon == .user else { return SocketLocation.systemPath }
+        let paths = userPaths
+        guard let first = paths.first else {
+            throw StateError(
+                .err,
+                "none of $XDG_RUNTIME_DIR, $XDG_STATE_HOME and $HOME names a directory of this user"
+            )
+        }
+        return try checked(paths.first { presence($0) != .absent } ?? first)
+    }
+
     /// The path that the daemon serves, as ``clientPath(option:)`` but whatever exists.
     package func serverPath(option: String?) throws(StateError) -> String {
         try checked(given(option) ?? candidates[0])
@@ -81,7 +105,11 @@ package struct SocketLocation {
 
     /// The default paths, best first; never empty.
     private var candidates: [String] {
-        guard uid != 0 else { return [SocketLocation.systemPath] }
+        uid == 0 ? [SocketLocation.systemPath] : userPaths + [SocketLocation.systemPath]
+    }
+
+    /// Where a user's own daemon is, best first.
+    private var userPaths: [String] {
         var paths: [String] = []
         if let runtime = directory("XDG_RUNTIME_DIR"), presence(runtime) == .owned(by: uid) {
             paths.append(runtime + "/stated/stated.sock")
@@ -90,7 +118,7 @@ package struct SocketLocation {
         if let state = directory("XDG_STATE_HOME") ?? fallback {
             paths.append(state + "/stated/stated.sock")
         }
-        return paths + [SocketLocation.systemPath]
+        return paths
     }
 
     private func given(_ option: String?) -> String? {

@@ -1,6 +1,7 @@
 import Glibc
 import StateClient
 import StateModel
+import StateWire
 
 /// The parsed command line.
 ///
@@ -100,29 +101,19 @@ struct Invocation {
         return number
     }
 
-    /// The value of the option as a duration: `500ms`, `10s`, `2m`, `1h`, or a number of seconds.
+    /// The value of the option as a duration with its unit, such as `500ms` or `1h30m`, or 0.
     func duration(_ option: String) throws(Failure) -> Duration? {
         try text(option).map { text throws(Failure) in try Self.duration(text, of: option) }
     }
 
     private static func duration(_ text: String, of name: String) throws(Failure) -> Duration {
-        let digits = text.prefix { $0.isNumber }
-        let milliseconds: Int64? =
-            switch text.dropFirst(digits.count) {
-            case "ms": 1
-            case "s", "": 1_000
-            case "m": 60_000
-            case "h": 3_600_000
-            default: nil
-            }
-        guard let count = Int64(digits), let milliseconds,
-            case (let length, false) = count.multipliedReportingOverflow(by: milliseconds)
-        else {
+        if text == "0" { return .zero }
+        guard let time = try? Quantity.duration(text) else {
             throw .usage(
-                "\(name) takes a time such as 500ms, 10s or 2m (a number alone is seconds), not '\(text)'"
+                "\(name) takes a time with its unit, such as 500ms, 10s or 2m, not '\(text)'"
             )
         }
-        return .milliseconds(length)
+        return time
     }
 
     /// The option, else the environment, else the library's default.
@@ -146,7 +137,22 @@ struct Invocation {
     func newClient(until deadline: Deadline? = nil) throws(StateError) -> Client {
         let left = deadline.map { Duration.milliseconds(max(1, Int64($0.millisecondsLeft))) }
         let timeout = [left, replyTimeout].compactMap { $0 }.min()
-        return try Client(socket: text("--socket"), timeout: timeout)
+        let path = try socketPath(of: text("--socket"))
+        return try Client(socket: path, timeout: timeout)
+    }
+
+    /// The socket of the daemon that `socket`, `daemon` or the options name; nil for the default.
+    func socketPath(
+        of socket: String?,
+        _ daemon: SocketLocation.Daemon? = nil
+    ) throws(StateError) -> String? {
+        let isSystem = has("--system") || daemon == .system
+        let isUser = has("--user") || daemon == .user
+        guard [isSystem, isUser, socket != nil].count(where: { $0 }) <= 1 else {
+            throw StateError(.err, "give only one of --socket, --system and --user")
+        }
+        guard isSystem || isUser else { return socket }
+        return try SocketLocation.process.clientPath(of: isSystem ? .system : .user)
     }
 
     private mutating func end(with rest: ArraySlice<[UInt8]>, _ verb: Verb?) throws(Failure) {

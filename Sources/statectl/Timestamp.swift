@@ -2,20 +2,18 @@ import Glibc
 
 /// Wall time in readable form.
 enum Timestamp {
-    /// `2026-01-31T12:34:56.789Z`, in UTC.
-    static func universal(_ milliseconds: Int64) -> String {
-        var seconds = time_t(milliseconds / 1_000)
-        var parts = tm()
-        gmtime_r(&seconds, &parts)
-        return "\(date(parts))T\(time(parts)).\(padded(Int32(milliseconds % 1_000), 3))Z"
-    }
-
-    /// `2026-01-31 13:34:56`, in local time.
-    static func local(_ milliseconds: Int64) -> String {
+    /// `2026-01-31T13:34:56.789+01:00`, in local time with its distance from UTC.
+    static func text(_ milliseconds: Int64) -> String {
         var seconds = time_t(milliseconds / 1_000)
         var parts = tm()
         localtime_r(&seconds, &parts)
-        return "\(date(parts)) \(time(parts))"
+        let fraction = padded(Int32(milliseconds % 1_000), 3)
+        return "\(date(parts))T\(time(parts)).\(fraction)\(zone(parts.tm_gmtoff / 60))"
+    }
+
+    private static func zone(_ minutes: Int) -> String {
+        let (hours, rest) = abs(minutes).quotientAndRemainder(dividingBy: 60)
+        return (minutes < 0 ? "-" : "+") + padded(Int32(hours), 2) + ":" + padded(Int32(rest), 2)
     }
 
     private static func date(_ parts: tm) -> String {

@@ -87,20 +87,20 @@ struct Verb: Sendable {
         ),
         Verb("tree [PREFIX/] [--depth N]", 0...1, ["--depth N"], Help.tree, Statectl.tree),
         Verb(
-            "watch PATTERN… [--from REV|--snapshot] [--latest] [--previous] [--count N] [--timeout T]"
-                + " [--json] [[--name N [--reset]] [--on-error retry|skip] -- COMMAND…]",
+            "watch PATTERN… [--from REV|--snapshot] [--latest] [--previous] [--time] [--count N]"
+                + " [--timeout T] [--for-daemon] [--json] [[--name N [--reset]] [--on-error retry|skip] -- COMMAND…]",
             1...Int.max,
             [
-                "--from REV", "--snapshot", "--latest", "--previous", "--count N", "--timeout T",
-                "--name N", "--reset", "--on-error retry|skip",
+                "--from REV", "--snapshot", "--latest", "--previous", "--time", "--count N",
+                "--timeout T", "--for-daemon", "--name N", "--reset", "--on-error retry|skip",
             ],
             Help.watch,
             Statectl.watch
         ),
         Verb(
-            "wait KEY [--present|--absent|--value V] [--timeout T] [--json]",
+            "wait KEY [--present|--absent|--value V] [--timeout T] [--for-daemon] [--json]",
             1...1,
-            ["--value V", "--present", "--absent", "--timeout T"],
+            ["--value V", "--present", "--absent", "--timeout T", "--for-daemon"],
             Help.wait,
             Statectl.wait
         ),
@@ -208,7 +208,13 @@ struct Verb: Sendable {
             Help.top,
             Statectl.top
         ),
-        Verb("metrics [--http]", 0...0, ["--http"], Help.metrics, Statectl.metrics),
+        Verb(
+            "metrics [--http | --textfile FILE]",
+            0...0,
+            ["--http", "--textfile FILE"],
+            Help.metrics,
+            Statectl.metrics
+        ),
         Verb("watches [--json]", 0...0, [], Help.watches, Statectl.watches),
         Verb(
             "check [PATTERN] [--json] | statectl check --store|--data DIRECTORY",
@@ -247,6 +253,6 @@ struct Option: ExpressibleByStringLiteral, Sendable {
 
     /// The options of every verb.
     static let common: [Option] = [
-        "--socket PATH", "--reply-timeout T", "--json", "--help", "--version",
+        "--socket PATH", "--system", "--user", "--reply-timeout T", "--json", "--help", "--version",
     ]
 }

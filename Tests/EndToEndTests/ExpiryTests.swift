@@ -49,11 +49,13 @@ struct ExpiryTests: RuledTests {
         #expect(
             try Statectl.run(daemon, "wait", "k", "--absent", "--timeout", "60s").exitCode == 0
         )
-        for words in [["ttl", "k"], ["persist", "k"], ["expire", "k", "5"]] {
+        for words in [["ttl", "k"], ["persist", "k"], ["expire", "k", "5s"]] {
             let result = try Statectl.run(["--socket", daemon.socketPath] + words)
             #expect(result.exitCode == 1 && result.output.isEmpty, "\(words)")
         }
-        for words in [["expire", "k", "soon"], ["set", "k", "v", "--ttl", "0"]] {
+        for words in [
+            ["expire", "k", "soon"], ["expire", "k", "5"], ["set", "k", "v", "--ttl", "0"],
+        ] {
             let result = try Statectl.run(["--socket", daemon.socketPath] + words)
             #expect(result.exitCode == 2, "\(words)")
         }

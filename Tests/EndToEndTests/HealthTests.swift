@@ -20,6 +20,55 @@ struct HealthTests {
         #expect(gone.exitCode == 2 && gone.text.hasPrefix("{\"health\":\"unreachable\","))
     }
 
+    @Test func `a file of metrics is replaced as a whole, or stays as it was`() throws {
+        let daemon = try Daemon()
+        let directory = try TemporaryDirectory()
+        let path = try directory.write("before", to: "stated.prom")
+        var before = stat()
+        #expect(stat(path, &before) == 0)
+        #expect(try Statectl.run(daemon, "metrics", "--textfile", path).exitCode == 0)
+        var after = stat()
+        #expect(stat(path, &after) == 0 && after.st_ino != before.st_ino)
+        #expect(after.st_mode & 0o777 == 0o644)
+        let text = String(decoding: try readFile(path), as: UTF8.self)
+        #expect(metric("stated_writable", text) == 1)
+        try daemon.stop()
+        #expect(try Statectl.run(daemon, "metrics", "--textfile", path).exitCode == 3)
+        #expect(String(decoding: try readFile(path), as: UTF8.self) == text)
+        #expect(try runCommand("ls", ["-A", directory.path]).lines == ["stated.prom"])
+    }
+
+    @Test func `each metric of the dashboard and of the alerts is one that the daemon has`() throws
+    {
+        let daemon = try Daemon()
+        // Without a handler there is no metric of handlers.
+        _ = try Statectl.run(
+            daemon,
+            "watch",
+            "a/",
+            "--name",
+            "h",
+            "--timeout",
+            "100ms",
+            "--",
+            "true"
+        )
+        let text = try Statectl.run(daemon, "metrics").text
+        let known = Set(
+            text.matches(of: /# TYPE (stated_[a-z_]+) (\w+)/).flatMap { match -> [Substring] in
+                let name = match.1
+                return match.2 == "histogram"
+                    ? [name + "_bucket", name + "_sum", name + "_count"].map { $0[...] } : [name]
+            }
+        )
+        for file in ["grafana/stated.json", "prometheus/stated.rules.yml"] {
+            let bytes = try readFile(packageRoot + "/config/" + file)
+            let names = String(decoding: bytes, as: UTF8.self).matches(of: /\bstated_[a-z_]+/)
+            #expect(names.count >= 3)
+            for name in names { #expect(known.contains(name.0), "\(file): \(name.0)") }
+        }
+    }
+
     @Test(.enabled(if: SmallFileSystem.isPossible, "only root may mount a file system"))
     func `a full disk is read-only, for health, status and metrics, until there is room`() throws {
         let directory = try TemporaryDirectory()

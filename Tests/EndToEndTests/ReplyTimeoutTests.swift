@@ -44,7 +44,7 @@ struct ReplyTimeoutTests {
     func `a time that is none is refused by the option's name`(text: String) throws {
         let given = try Statectl.run(daemon, "--reply-timeout", text, "get", "a")
         #expect(given.exitCode == 2)
-        #expect(given.errorText.contains("--reply-timeout takes a time such as 500ms"))
+        #expect(given.errorText.contains("--reply-timeout takes a time with its unit"))
     }
 
     @Test func `a time in the environment that is none is refused by the variable's name`() throws {

@@ -44,9 +44,11 @@ struct StatectlHistoryTests {
         #expect(lines.map { $0[0] } == ["4", "2"])
         #expect(lines.map { $0[1] } == ["delete", "set"])
         #expect(lines[1][3] == "2")
-        #expect(lines[0][2].wholeMatch(of: /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/) != nil)
+        #expect(
+            lines[0][2].wholeMatch(of: /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d/) != nil
+        )
         let escaped = try Statectl.run(daemon, "history", "a/x", "--limit", "1").text
-        #expect(escaped.hasPrefix("3\tset\t") && escaped.hasSuffix("Z\ttab\\t\\\\\n"))
+        #expect(escaped.hasPrefix("3\tset\t") && escaped.hasSuffix("\ttab\\t\\\\\n"))
         let json = try Statectl.run(daemon, "history", "b", "--json").text
         #expect(json.hasPrefix(#"{"revision":3,"op":"set","key":"b","base64":"/w==","time":"#))
         let none = try Statectl.run(daemon, "history", "none")
@@ -78,10 +80,13 @@ struct StatectlHistoryTests {
         #expect(lines.map { $0[3] } == [user, user])
         #expect(lines[0][4] == String(getpid()) && lines[0][6] == "mixer")
         #expect(lines[1][5] == "statectl" && lines[1][6] == "")
-        // Local time is half an hour beside the other.
-        let universal = try Statectl.run(daemon, "history", "k", "--limit", "1").text
-        let minutes = { (text: String) in Int(text.split(separator: ":")[1]) ?? -1 }
-        #expect((minutes(universal) + 30) % 60 == minutes(lines[0][2]))
+        // Both have the same time, with the zone in which it is.
+        let history = ["--socket", daemon.socketPath, "history", "k", "--limit", "1"]
+        let local = try Statectl.run(history, environment: environment).text
+        #expect(lines[0][2].hasSuffix("+05:30"))
+        #expect(local.split(separator: "\t")[2] == lines[0][2])
+        let west = try Statectl.run(history, environment: ["TZ": "XYZ3:30"]).text
+        #expect(west.split(separator: "\t")[2].hasSuffix("-03:30"))
         let json = try Statectl.run(daemon, "blame", "k", "--limit", "1", "--json").text
         #expect(json.hasPrefix(#"{"revision":7,"op":"delete","key":"k","time":"#))
         #expect(json.contains(#","uid":\#(geteuid()),"user":"\#(user)","#))

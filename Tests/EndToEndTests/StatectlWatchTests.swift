@@ -27,6 +27,36 @@ struct StatectlWatchTests {
         return watch
     }
 
+    @Test func `--time adds when the change arrived`() throws {
+        let (watch, json) = (try watching("--time"), try watching("--time", "--json"))
+        _ = try set("w/a", "1")
+        let fields = try watch.nextLine().split(separator: "\t")
+        let form = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d/
+        #expect(fields.count == 5 && fields[4].wholeMatch(of: form) != nil, "\(fields)")
+        #expect(try json.nextLine().contains(#""value":"1","time":1"#))
+    }
+
+    @Test(arguments: [["watch", "w/", "--snapshot", "--count", "1"], ["wait", "w/begun"]])
+    func `--for-daemon waits for the daemon, and without it there is an error`(
+        words: [String]
+    ) throws {
+        try daemon.stop()
+        let arguments = ["--socket", daemon.socketPath] + words
+        #expect(try Statectl.run(arguments).exitCode == 3)
+        let late = try Statectl.run(arguments + ["--for-daemon", "--timeout", "100ms"])
+        #expect(
+            late.exitCode == 1 && late.errorText.contains("; waiting for the daemon\n"),
+            "\(late)"
+        )
+        let waiting = try RunningCommand(
+            builtProgram("statectl"),
+            (arguments + ["--for-daemon"]).map { Array($0.utf8) }
+        )
+        try daemon.start()
+        let result = try waiting.finish()
+        #expect(result.exitCode == 0, "\(result)")
+    }
+
     @Test func `a change is a line as soon as it is durable`() throws {
         let watch = try watching()
         let first = try set("w/a", "1")
@@ -185,9 +215,25 @@ struct StatectlWatchCommandTests {
         #expect(result.error.isEmpty)
     }
 
-    @Test func `a command that is not there is reported`() throws {
-        let watch = try watching("--count", "1", "--", "/none/such")
-        let result = try watch.finish()
+    @Test func `a command that is not there is refused, and one that went away is reported`() throws
+    {
+        let none = try Statectl.run(daemon, "watch", "w/", "--count", "1", "--", "/none/such")
+        #expect(none.exitCode == 2 && none.errorText.contains("no program '/none/such'"))
+        let directory = try TemporaryDirectory()
+        let script = "#!/bin/sh\nrm \"$0\"\n"
+        let program = try directory.write(Array(script.utf8), to: "once")
+        chmod(program, 0o755)
+        _ = try set("w/next", "1")
+        let result = try Statectl.run(
+            daemon,
+            "watch",
+            "w/",
+            "--snapshot",
+            "--count",
+            "2",
+            "--",
+            program
+        )
         #expect(result.exitCode == 0)
         #expect(result.errorText.contains("could not be started: No such file"))
     }

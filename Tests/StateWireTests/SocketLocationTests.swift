@@ -122,6 +122,25 @@ struct SocketLocationTests {
         #expect(try location.serverPath(option: machine.option) == machine.server)
     }
 
+    @Test func `--user and --system name a daemon, whatever the environment has`() throws {
+        let environment = Self.user.merging(["STATED_SOCKET": "/e"]) { $1 }
+        let owners: [String: UInt32] = ["/run/user/1000": 1_000]
+        func location(_ present: [String: UInt32], uid: UInt32 = 1_000) -> SocketLocation {
+            SocketLocation(
+                environment: { environment[$0] },
+                uid: uid,
+                presence: { path in
+                    owners.merging(present) { $1 }[path].map { .owned(by: $0) } ?? .absent
+                }
+            )
+        }
+        #expect(try location([:]).clientPath(of: .system) == Self.system)
+        #expect(try location([Self.system: 0]).clientPath(of: .user) == Self.runtime)
+        #expect(try location([Self.state: 1_000]).clientPath(of: .user) == Self.state)
+        #expect(try location([:], uid: 0).clientPath(of: .user) == Self.state)
+        #expect(throws: StateError.self) { try nowhere.clientPath(of: .user) }
+    }
+
     private let nowhere = SocketLocation(
         environment: { _ in nil },
         uid: 0,

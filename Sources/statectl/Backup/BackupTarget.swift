@@ -13,7 +13,7 @@ final class BackupTarget {
     private var isFinished = false
 
     /// Opens it; `-` is standard output.
-    init(_ name: [UInt8]) throws(Failure) {
+    init(_ name: [UInt8], mode: mode_t = 0o600) throws(Failure) {
         path = String(decoding: name, as: UTF8.self)
         guard name != "-".bytes else {
             guard isatty(STDOUT_FILENO) == 0 else {
@@ -27,7 +27,7 @@ final class BackupTarget {
         draft = isReplaced ? "\(path).\(processNumber).new" : nil
         descriptor =
             if let draft {
-                open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+                open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
             } else {
                 open(path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY)
             }

@@ -61,13 +61,11 @@ extension Statectl {
 }
 
 extension Invocation {
-    /// A lifetime above 0; a number alone is seconds.
+    /// A lifetime above 0, with its unit.
     static func lifetime(_ text: String, of name: String) throws(Failure) -> Duration {
-        let isNumber = !text.isEmpty && text.utf8.allSatisfy { (0x30...0x39).contains($0) }
-        let time = try? Quantity.duration(isNumber ? text + "s" : text)
-        guard let time, time > .zero else {
+        guard let time = try? Quantity.duration(text), time > .zero else {
             throw .usage(
-                "\(name) takes a time above 0 such as 30s, 5m, 1h30m or 7d (a number alone is seconds), not '\(text)'"
+                "\(name) takes a time above 0 with its unit, such as 30s, 5m, 1h30m or 7d, not '\(text)'"
             )
         }
         return time

@@ -5,6 +5,9 @@ extension Statectl {
     /// `get KEY`: the value and a newline; for several keys, a line each.
     static func get(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
         guard invocation.operands.count == 1 else { return try getSeveral(invocation, &output) }
+        if invocation.has("--raw"), invocation.has("--long") || invocation.isJSON {
+            throw .usage("get: --raw prints only the value; leave out --long and --json, or --raw")
+        }
         let key = try invocation.key()
         let moment = try invocation.moment("--at")
         let client = try invocation.connect()
@@ -43,7 +46,7 @@ extension Statectl {
 
     private static func expiry(of entry: Client.Entry) -> String {
         if let lifetime = entry.lifetime { return "with its \(lifetime.rawValue)" }
-        return entry.expires.map(Timestamp.universal) ?? "never"
+        return entry.expires.map(Timestamp.text) ?? "never"
     }
 
     private static func json(_ entry: Client.Entry, _ key: Key) -> JSONLine {
@@ -71,7 +74,7 @@ extension Statectl {
                 ("revision", "\(entry.revision)"),
                 ("created", "\(entry.created)"),
                 ("version", "\(entry.version)"),
-                ("time", Timestamp.universal(entry.time)),
+                ("time", Timestamp.text(entry.time)),
                 ("owner", "\(entry.owner)"),
                 ("by", entry.writer),
                 ("expires", expiry(of: entry)),

@@ -37,7 +37,7 @@ extension Statectl {
         func shown(_ number: Int64?) -> String { number.map(String.init) ?? "-" }
         let cells = [
             handler.name, String(handler.uid), shown(handler.position), shown(handler.lag),
-            shown(handler.pid), handler.time.map(Timestamp.universal) ?? "-",
+            shown(handler.pid), handler.time.map(Timestamp.text) ?? "-",
         ]
         return cells.map(\.bytes) + [Array(handler.patterns.joined(separator: " ".bytes))]
     }

@@ -15,7 +15,7 @@ extension Statectl {
                 ],
                 orFields: [
                     "\(change.revision)".bytes, operation.bytes,
-                    Timestamp.universal(change.time).bytes, change.value ?? [],
+                    Timestamp.text(change.time).bytes, change.value ?? [],
                 ]
             )
         }
@@ -29,7 +29,7 @@ extension Statectl {
             let user = cause.map { users.name(of: $0.uid) } ?? change.writer
             let process = cause.map { ["\($0.pid)", $0.command, $0.client] } ?? ["", "", ""]
             let cells = [
-                "\(change.revision)", operation(change), Timestamp.local(change.time), user,
+                "\(change.revision)", operation(change), Timestamp.text(change.time), user,
             ]
             output.write(
                 isJSON: invocation.isJSON,

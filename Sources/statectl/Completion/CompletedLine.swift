@@ -1,4 +1,5 @@
 import StateModel
+import StateWire
 
 /// The words before the cursor, as far as they say what the next one may be.
 ///
@@ -28,6 +29,7 @@ struct CompletedLine {
     private(set) var verb: Verb?
     private(set) var operands: [[UInt8]] = []
     private(set) var socket: String?
+    private(set) var daemon: SocketLocation.Daemon?
     private(set) var meaning = Meaning.verb
 
     init(_ words: [[UInt8]]) {
@@ -42,12 +44,11 @@ struct CompletedLine {
                 add(next)
                 continue
             }
-            guard option.placeholder != nil, !next.contains(Self.equals) else { continue }
-            guard let value = rest.popFirst() else {
+            guard let value = Self.value(of: option, next, &rest) else {
                 meaning = Self.meaning(of: option)
                 return
             }
-            if option.name == "--socket" { socket = String(decoding: value, as: UTF8.self) }
+            note(option, value)
         }
         meaning = meaningOfWord()
     }
@@ -59,6 +60,27 @@ struct CompletedLine {
     var value: [UInt8] { Array(word.dropFirst(fixed.count)) }
 
     private static let equals = UInt8(ascii: "=")
+
+    /// The value that is attached, or follows; empty of an option without one; nil if the word is
+    /// its value.
+    private static func value(
+        of option: Option,
+        _ word: [UInt8],
+        _ rest: inout ArraySlice<[UInt8]>
+    ) -> [UInt8]? {
+        if let end = word.firstIndex(of: equals) { return Array(word[(end + 1)...]) }
+        return option.placeholder == nil ? [] : rest.popFirst()
+    }
+
+    /// Which daemon is asked.
+    private mutating func note(_ option: Option, _ value: [UInt8]) {
+        switch option.name {
+        case "--socket": socket = String(decoding: value, as: UTF8.self)
+        case "--system": daemon = .system
+        case "--user": daemon = .user
+        default: break
+        }
+    }
 
     private mutating func add(_ word: [UInt8]) {
         guard verb == nil else { return operands.append(word) }

@@ -7,7 +7,9 @@ extension Statectl {
         let line = CompletedLine(invocation.operands)
         // What cannot be asked for in time is not offered: a key that is being pressed is no place
         // for an error.
-        let completion = Completion(line, socket: line.socket ?? invocation.text("--socket"))
+        let named = line.socket ?? invocation.text("--socket")
+        guard let socket = try? invocation.socketPath(of: named, line.daemon) else { return }
+        let completion = Completion(line, socket: socket)
         for candidate in (try? completion.candidates()) ?? [] { output.write(candidate.line) }
     }
 }

@@ -65,8 +65,28 @@ extension Statectl {
         if health.verdict != .ok { throw .condition(health.verdict.rawValue) }
     }
 
+    /// `metrics --textfile FILE`: replaces the file, so that a collector reads all of it or the one
+    /// before.
+    private static func writeTextfile(
+        _ path: [UInt8],
+        _ invocation: Invocation
+    ) throws(Failure) {
+        guard !invocation.has("--http"), path != "-".bytes else {
+            throw .usage("metrics: --textfile takes the name of a file, and goes without --http")
+        }
+        let client = try invocation.connect()
+        let metrics = try attempt(try client.metrics())
+        // Another user runs the collector.
+        let target = try BackupTarget(path, mode: 0o644)
+        try target.write(metrics)
+        try target.finish()
+    }
+
     /// `metrics`: for Prometheus.
     static func metrics(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
+        if let path = invocation.value("--textfile") {
+            return try writeTextfile(path, invocation)
+        }
         guard invocation.has("--http") else {
             let client = try invocation.connect()
             return output.write(try attempt(try client.metrics()))

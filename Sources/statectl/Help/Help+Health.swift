@@ -24,10 +24,13 @@ extension Help {
           --http  answers one HTTP request on standard input and output, as the unit
                   stated-metrics.socket has it: GET /metrics, and GET /health, which has the
                   status 200 or 503
+          --textfile FILE
+                  replaces FILE at once by the metrics, for a collector that reads files; if they
+                  cannot be had, FILE stays as it is and the exit code says why
 
         examples:
           statectl metrics
-          statectl metrics > /var/lib/prometheus/node-exporter/stated.prom
+          statectl metrics --textfile stated.prom
 
         """
 }

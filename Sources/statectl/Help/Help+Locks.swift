@@ -11,8 +11,8 @@ extension Help {
         has seen. If the lock is lost, because somebody deleted its key or the daemon keeps
         everything in memory and was restarted, COMMAND gets SIGTERM, and SIGKILL 10 s later.
 
-          --wait TIME  how long to wait, such as 500ms or 30s (a number alone is seconds); then it
-                       exits 1. 0 does not wait; without this, it waits as long as it takes
+          --wait TIME  how long to wait, such as 500ms or 30s; then it exits 1. 0 does not wait;
+                       without this, it waits as long as it takes
           --shared     share the lock with others that share it; without this, nobody else has it
 
         A lock is a key below locks/NAME/ for each who has it or waits: its rules are those of these

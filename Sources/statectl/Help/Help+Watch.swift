@@ -10,8 +10,11 @@ extension Help {
           --snapshot   begin with the current state: a 'set' line for each key
           --latest     print only the latest of several changes to a key that came meanwhile
           --previous   also print the value that was replaced, as a fifth field
+          --time       also print when the change arrived here, as the last field
           --count N    end after N changes
           --timeout T  end after a time such as 500ms, 10s or 2m; exits 1 if --count was not reached
+          --for-daemon
+                       if there is no daemon yet, wait for it
           -- COMMAND…  run this for each change instead, one run at a time. Its environment has
                        STATED_KEY, STATED_OP (set, delete, snapshot, gap) and STATED_REVISION; its
                        standard input has the value (with --json the JSON object). It gets SIGTERM
@@ -50,6 +53,8 @@ extension Help {
           --value V    until its value is V
           --timeout T  give up after a time such as 500ms, 10s or 2m, and exit 1; without it, waits
                        forever
+          --for-daemon
+                       if there is no daemon yet, wait for it
 
         examples:
           statectl wait boot/network && statectl get boot/network

@@ -1,8 +1,5 @@
-/// What `--help` and `--version` print: a table, in the words of people.
+/// What `--help` prints: a table, in the words of people.
 enum Help {
-    /// The version of this program.
-    static let version = "0.1.0"
-
     /// The text for a verb, or for the program.
     static func text(for verb: Verb?) -> String {
         guard let verb else { return program }
@@ -81,6 +78,8 @@ enum Help {
           --socket PATH  the daemon's socket; else $STATED_SOCKET, else the first that exists of
                          $XDG_RUNTIME_DIR/stated/stated.sock, $XDG_STATE_HOME/stated/stated.sock
                          (~/.local/state) and /run/stated/stated.sock; for root only the last
+          --system       the daemon of the machine: /run/stated/stated.sock
+          --user         the daemon of this user, whatever $STATED_SOCKET says
           --reply-timeout T
                          how long to wait for the answer to one command, such as 10s; 0 waits
                          forever; else $STATED_REPLY_TIMEOUT, else 30s. It does not limit how long
@@ -96,7 +95,7 @@ enum Help {
         Prints the value and a newline. On a terminal, control characters and \\ are escaped. If the
         key is absent, prints nothing and exits 1. KEY is literal.
 
-          --raw     print the bytes of the value and nothing else
+          --raw     print the bytes of the value and nothing else; not with --long or --json
           --long    also print revisions, time, owner, writer and durability (--json has them too)
           --at REV|TIME
                     the value at that revision, or at a time as 'diff --help' lists them; exits 5 if
@@ -123,8 +122,8 @@ enum Help {
           --if-present     only if the key is present
           --if-revision N  only if revision N was its last change; 0: only if it is absent
           --if-value V     only if its value is V
-          --ttl TIME       the value expires after TIME, such as 30s, 5m, 1h30m or 7d (a number
-                           alone is seconds); without it, as the rule of the key says
+          --ttl TIME       the value expires after TIME, such as 30s, 5m, 1h30m or 7d; without
+                           it, as the rule of the key says
           --durability LEVEL
                            what to wait for: memory, interval, written or synced (the default,
                            unless a rule says otherwise). Others see the value only when it is on

@@ -64,7 +64,7 @@ extension Statectl {
                 let texts = [
                     state, mode, "\(contender.token)", "\(contender.cause.uid)",
                     "\(contender.cause.pid)", contender.cause.command,
-                    Timestamp.universal(contender.time),
+                    Timestamp.text(contender.time),
                 ]
                 rows.append(texts.map(\.bytes) + [name])
             }

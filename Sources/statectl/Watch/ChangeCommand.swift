@@ -8,8 +8,8 @@ struct ChangeCommand {
     let retries: Bool
     /// Whether it reads the change as a JSON object; else it reads the value.
     let isJSON: Bool
-    /// Whether that object has the previous value.
-    let withPrevious: Bool
+    /// What that object has.
+    let line: WatchLine
     let deadline: Deadline?
 
     /// Runs it for a change.
@@ -19,7 +19,7 @@ struct ChangeCommand {
         let operation = change.value == nil ? "delete" : isState ? "snapshot" : "set"
         let input =
             isJSON
-            ? WatchLine.json(change, operation, withPrevious: withPrevious).line
+            ? line.json(change, operation).line
             : change.value ?? []
         return try run(change.key, operation, change.revision, input)
     }

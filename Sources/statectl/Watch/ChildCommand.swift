@@ -10,6 +10,20 @@ struct ChildCommand {
     /// The program, found by PATH, and its arguments.
     let arguments: [[UInt8]]
 
+    /// - Throws: ``Failure/usage(_:)`` if there is no such program now, so that a mistake is seen
+    ///   before the first change.
+    init(arguments: [[UInt8]]) throws(Failure) {
+        self.arguments = arguments
+        let program = String(decoding: arguments[0], as: UTF8.self)
+        let path = environmentVariable("PATH") ?? "/usr/bin:/bin"
+        let directories = path.split(separator: ":", omittingEmptySubsequences: false)
+        let places = directories.map { "\($0.isEmpty ? "." : $0)/\(program)" }
+        let candidates = program.contains("/") ? [program] : places
+        guard candidates.contains(where: { access($0, X_OK) == 0 }) else {
+            throw .usage("watch: there is no program '\(program)' that may be run")
+        }
+    }
+
     /// Runs the command and waits until it ends.
     ///
     /// The command gets the change in its environment and `input` on its standard input. It need

@@ -48,8 +48,8 @@ struct ResumedWatch {
 
     /// Connects and begins.
     ///
-    /// - Throws: ``Failure/refused(_:)``, also if there is no daemon: only an established
-    ///   connection is made again; ``Failure/negative`` if the deadline passed first.
+    /// - Throws: ``Failure/refused(_:)``, also if there is no daemon, unless `--for-daemon` was
+    ///   given; ``Failure/negative`` if the deadline passed first.
     init(
         _ invocation: Invocation,
         _ patterns: [Pattern],
@@ -66,15 +66,23 @@ struct ResumedWatch {
         self.needsReader = needsReader
         self.handler = handler
         position = .before(start)
+        client = try invocation.firstClient(until: deadline, needsReader: needsReader)
+        control = client
         do throws(StateError) {
-            client = try invocation.newClient(until: deadline)
-            control = client
             try begin()
         } catch {
-            guard Self.isLoss(error), deadline?.hasPassed ?? false else { throw .refused(error) }
-            Output.report(error.message)
-            throw .negative
+            guard Self.isLoss(error), invocation.waitsForDaemon else {
+                throw Self.end(with: error, deadline)
+            }
+            guard try reconnect(after: error) else { throw .negative }
         }
+    }
+
+    /// The failure of a watch that did not begin.
+    static func end(with error: StateError, _ deadline: Deadline?) -> Failure {
+        guard isLoss(error), deadline?.hasPassed ?? false else { return .refused(error) }
+        Output.report(error.message)
+        return .negative
     }
 
     /// The next event; nil if the deadline passed first.

@@ -14,7 +14,7 @@ private struct Watcher {
     private var watch: ResumedWatch
     private let command: ChangeCommand?
     private let isJSON: Bool
-    private let withPrevious: Bool
+    private let line: WatchLine
     private let isLatest: Bool
     /// Whether the daemon remembers the position: then only complete commits are handled.
     private let isNamed: Bool
@@ -26,9 +26,9 @@ private struct Watcher {
 
     init(_ invocation: Invocation) throws(Failure) {
         isJSON = invocation.isJSON
-        withPrevious = invocation.has("--previous")
+        line = WatchLine(invocation)
         isLatest = invocation.has("--latest")
-        guard !isLatest || !withPrevious else {
+        guard !isLatest || !line.withPrevious else {
             throw .usage(
                 "watch: --previous does not work with --latest, which skips values in between"
             )
@@ -40,13 +40,13 @@ private struct Watcher {
         command = try ChangeCommand(invocation, isNamed: isNamed, until: deadline)
         let start = try Client.HandlerStart(invocation)
         if case .revision(let revision) = start, !isNamed {
-            try Watcher.requirePast(revision, invocation)
+            try Watcher.requirePast(revision, invocation, until: deadline)
         }
         watch = try ResumedWatch(
             invocation,
             try invocation.operands.map(Invocation.pattern),
             from: start,
-            ResumedWatch.Options(latest: isLatest, previous: withPrevious),
+            ResumedWatch.Options(latest: isLatest, previous: line.withPrevious),
             for: handler,
             until: deadline,
             needsReader: true
@@ -56,9 +56,11 @@ private struct Watcher {
     /// Refuses a revision that does not exist yet: the daemon would answer with all that it has.
     private static func requirePast(
         _ revision: Int64,
-        _ invocation: Invocation
+        _ invocation: Invocation,
+        until deadline: Deadline?
     ) throws(Failure) {
-        let fields = try attempt(try invocation.newClient().status())
+        let client = try invocation.firstClient(until: deadline, needsReader: true)
+        let fields = try attempt(try client.status())
         guard let current = fields.first(where: { $0.name == "revision" })?.number,
             revision > current
         else { return }
@@ -115,9 +117,9 @@ private struct Watcher {
                 guard try command.run(for: change, isState: isState) else { return false }
             } else if isJSON {
                 let operation = change.value == nil ? "delete" : "set"
-                output.write(json: WatchLine.json(change, operation, withPrevious: withPrevious))
+                output.write(json: line.json(change, operation))
             } else {
-                WatchLine.write(change, withPrevious: withPrevious, &output)
+                line.write(change, &output)
             }
             missing = missing.map { $0 - 1 }
         }
@@ -166,6 +168,15 @@ extension NamedHandler {
     }
 }
 
+extension WatchLine {
+    fileprivate init(_ invocation: Invocation) {
+        self.init(
+            withPrevious: invocation.has("--previous"),
+            withTime: invocation.has("--time")
+        )
+    }
+}
+
 extension ChangeCommand {
     /// The command after `--`; nil if there is none.
     fileprivate init?(
@@ -181,17 +192,17 @@ extension ChangeCommand {
             return nil
         }
         let isJSON = invocation.isJSON
-        guard !invocation.has("--previous") || isJSON else {
-            throw .usage("watch: --previous with a command needs --json")
+        for option in ["--previous", "--time"] where invocation.has(option) && !isJSON {
+            throw .usage("watch: \(option) with a command needs --json")
         }
         switch onError ?? (isNamed ? "retry" : "skip") {
         case "retry": retries = true
         case "skip": retries = false
         case let other: throw .usage("--on-error takes retry or skip, not '\(other)'")
         }
-        child = ChildCommand(arguments: arguments)
+        child = try ChildCommand(arguments: arguments)
         self.isJSON = isJSON
-        withPrevious = invocation.has("--previous")
+        line = WatchLine(invocation)
         self.deadline = deadline
     }
 }

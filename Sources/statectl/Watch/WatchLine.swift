@@ -1,32 +1,44 @@
+import Glibc
 import StateClient
 
 /// What a watch prints for a change.
-enum WatchLine {
+struct WatchLine {
+    /// Whether the value that was replaced is a further field.
+    let withPrevious: Bool
+    /// Whether the time at which the change arrived is a further field.
+    let withTime: Bool
+
     /// `revision TAB set|delete TAB key TAB value`, escaped, with the previous value as a fifth
-    /// field.
-    static func write(_ change: Client.Change, withPrevious: Bool, _ output: inout Output) {
+    /// field, and the time as the last.
+    func write(_ change: Client.Change, _ output: inout Output) {
         let operation = change.value == nil ? "delete" : "set"
-        let previous = withPrevious ? [change.previous ?? []] : []
-        output.writeFields(
-            ["\(change.revision)".bytes, operation.bytes, change.key, change.value ?? []] + previous
-        )
+        var fields = [
+            "\(change.revision)".bytes, operation.bytes, change.key, change.value ?? [],
+        ]
+        if withPrevious { fields.append(change.previous ?? []) }
+        if withTime { fields.append(Timestamp.text(Self.now).bytes) }
+        output.writeFields(fields)
     }
 
     /// The change as an object on a line.
-    static func json(
-        _ change: Client.Change,
-        _ operation: String,
-        withPrevious: Bool
-    ) -> JSONLine {
+    func json(_ change: Client.Change, _ operation: String) -> JSONLine {
         [
             "revision": .number(change.revision), "op": .text(operation),
             "key": .bytes(change.key), "value": change.value.map { .value($0) },
             "previous": withPrevious ? change.previous.map { .value($0) } ?? .text(nil) : nil,
+            "time": withTime ? .number(Self.now) : nil,
         ]
     }
 
     /// A gap as an object on a line.
     static func json(gapAt revision: Int64) -> JSONLine {
         ["revision": .number(revision), "op": .text("gap")]
+    }
+
+    /// Milliseconds since 1970.
+    private static var now: Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
     }
 }
