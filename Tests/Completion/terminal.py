@@ -3,7 +3,7 @@
     terminal.py OUTPUT SHELL [ARGUMENT ...] < LINES
 
 Each line is typed when the one before it has ended: it gets ` >>OUTPUT; echo END >>OUTPUT` at its end.
-The prompt of the shell must have READY in it. Prints what was on the terminal; exits 1 after 60 s.
+The prompt of the shell must have READY in it. Prints what was on the terminal; exits 1 after 150 s.
 """
 import os
 import pty
@@ -18,7 +18,7 @@ def main(output, shell):
     if child == 0:
         os.execvp(shell[0], shell)
     screen = bytearray()
-    limit = time.monotonic() + 60
+    limit = time.monotonic() + 150
 
     def wait(condition):
         while not condition():

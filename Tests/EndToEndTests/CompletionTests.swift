@@ -120,16 +120,16 @@ struct CompletionTests {
         let output = directory.path(of: "output")
         let lines = beginnings.map { "statectl get -- \($0.0)\t" }.joined(separator: "\n")
         let command = ["python3", packageRoot + "/Tests/Completion/terminal.py", output] + shell
-        let result = try runCommand(
+        let result = try RunningCommand(
             "env",
-            ["-C", directory.path] + command,
-            input: Array((lines + "\n").utf8),
+            (["-C", directory.path] + command).map { Array($0.utf8) },
             environment: [
                 "STATED_SOCKET": daemon.socketPath, "PATH": "\(programs):/usr/bin:/bin",
                 "PS1": "READY>", "TERM": "dumb", "LC_ALL": "C.UTF-8", "HOME": directory.path,
                 "ROOT": packageRoot,
             ]
         )
+        .finish(input: Array((lines + "\n").utf8), within: .seconds(180))
         #expect(result.exitCode == 0, "\(result)")
         let text = String(decoding: try readFile(output), as: UTF8.self)
         return text.split(separator: "\n").map(String.init).filter { $0 != "END" }

@@ -64,7 +64,8 @@ struct ManualTests {
         "commitEvery": "'5s', durability: 'interval'", "history": "5", "expire": "'5m'",
         "lifetime": "'connection'",
         "schema": "{}", "default": "1", "readonly": "true",
-        "writeOnce": "true", "read": "['root']", "write": "['root']", "watch": "['root']",
+        "writeOnce": "true", "audit": "true", "read": "['root']", "write": "['root']",
+        "watch": "['root']",
         "create": "['root']", "admin": "['root']", "limits": "{ valueBytes: 5 }",
         "softLimits": "{ valueBytes: 5 }",
     ]

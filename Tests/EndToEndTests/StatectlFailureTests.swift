@@ -29,7 +29,7 @@ struct StatectlFailureTests {
         (["lock", "a", "--wait", "5", "--", "true"], "--wait takes a time with its unit"),
         (["get", "a", "--raw", "--long"], "get: --raw prints only the value"),
         (["get", "a", "--raw", "--json"], "get: --raw prints only the value"),
-        (["get", "a", "--system"], "give only one of --socket, --system and --user"),
+        (["get", "a", "--system", "--user"], "give only one of --socket, --system and --user"),
         (["watch", "a/", "--", "/no/such/command"], "there is no program '/no/such/command'"),
         (["watch", "a/", "--", "no-such-command"], "there is no program 'no-such-command'"),
         (["watch", "a/", "--time", "--", "true"], "watch: --time with a command needs --json"),

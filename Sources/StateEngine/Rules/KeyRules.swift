@@ -45,6 +45,8 @@ package final class KeyRules: @unchecked Sendable {
     package var lifetimes: Set<Lifetime> = []
     /// What readers get for keys that nobody has set; set by the creator of the rules.
     package var standards = StandardValues()
+    /// The patterns of the rules that have changes logged; set by the creator of the rules.
+    package var auditedPatterns: [Pattern] = []
     /// The usage of each rule's keys; empty if no rule limits it.
     let usages: [KeyUsage]
     let texts: any RuleTexts
@@ -102,11 +104,10 @@ package final class KeyRules: @unchecked Sendable {
         administrators = rules.administrators
         (readers, ruleOfAll) = (rules.readers, rules.ruleOfAll)
         memoryPatterns = rules.memoryPatterns
-        retentions = rules.retentions
-        deferredPatterns = rules.deferredPatterns
+        (retentions, deferredPatterns) = (rules.retentions, rules.deferredPatterns)
         (lifetimes, standards) = (rules.lifetimes, rules.standards)
-        usages = rules.usages
-        texts = rules.texts
+        auditedPatterns = rules.auditedPatterns
+        (usages, texts) = (rules.usages, rules.texts)
     }
 
     var isEmpty: Bool { patterns.isEmpty && standards.isEmpty }

@@ -12,7 +12,7 @@ extension Rule {
         let options =
             ["backing"] + Rule.partsOfBacking
             + ["durability", "commitEvery", "expire", "lifetime", "history", "schema"]
-            + ["default", "readonly", "writeOnce"]
+            + ["default", "readonly", "writeOnce", "audit"]
             + KeyAction.allCases.map(\.rawValue)
         var names = options.filter { source[$0] != nil }
         for limit in KeyLimit.allCases {

@@ -186,6 +186,7 @@ extension Rule {
         }
         isReadOnly = try reader.bool("readonly")
         isWriteOnce = try reader.bool("writeOnce")
+        isAudited = try reader.bool("audit")
     }
 
     /// The bytes of an entry with that value: a string has no quotes.

@@ -49,6 +49,7 @@ package struct RuleTable: Sendable {
         }
         byKey.lifetimes = Set(rules.compactMap(\.lifetime))
         byKey.standards = defaults.standards(besides: rules)
+        byKey.auditedPatterns = rules.filter { $0.isAudited == true }.flatMap(\.keys)
     }
 
     private static func quotas(
@@ -98,6 +99,7 @@ extension KeyRule.Settings {
             standard = setting(standard, rule.standard)
             isReadOnly = setting(isReadOnly, rule.isReadOnly)
             isWriteOnce = setting(isWriteOnce, rule.isWriteOnce)
+            isAudited = setting(isAudited, rule.isAudited)
             for (action, principals) in rule.access {
                 access[action] = setting(access[action], principals)
             }

@@ -10,6 +10,7 @@ struct ReportCommands {
     private let channels: Channels
     private let tracking: Tracking
     private let activity: Activity
+    private let audit: Audit
     let statistics: CommandStatistics
 
     init(_ services: Services) {
@@ -17,7 +18,7 @@ struct ReportCommands {
         registry = services.registry
         channels = services.channels
         (tracking, activity) = (services.tracking, services.activity)
-        statistics = services.statistics
+        (audit, statistics) = (services.audit, services.statistics)
     }
 
     func information(_ sections: Arguments, _ context: borrowing CommandContext) {
@@ -204,7 +205,7 @@ struct ReportCommands {
                 "watches",
                 Int64(
                     context.core.hub.count - channels.watcherCount - tracking.watcherCount
-                        - activity.watcherCount
+                        - activity.watcherCount - audit.watcherCount
                 )
             ),
         ]

@@ -25,6 +25,7 @@ final class Services {
     let monitors: Monitors
     let activity = Activity()
     let tracking: Tracking
+    let audit: Audit
 
     /// `wake` makes the loop take a turn; any thread may call it.
     init(
@@ -44,6 +45,7 @@ final class Services {
         channels = Channels(settings, flushes, registry.memory)
         monitors = Monitors(settings, registry, flushes)
         tracking = Tracking(settings, registry, channels, flushes)
+        audit = Audit(settings)
         quotas = ClientQuotas(registry, gate)
         listings = Listings(access, work, gate)
         history = HistoryReader(keyspace, registry, access, wake: wake)

@@ -98,6 +98,7 @@ package final class Server {
         keyspace.withCore { core in
             services.access.resolve(at: turn.time)
             services.lifetimes.start(core)
+            services.audit.follow(core)
         }
         keyspace.publish()
         scheduleCheck()

@@ -68,6 +68,7 @@ extension Server {
         var report = change(core, &changed)
         take(changed)
         accessChanged()
+        services.audit.follow(core)
         report.revision = core.revisions.newest + 1
         return report
     }

@@ -38,8 +38,8 @@ extension Help {
           statectl watch audio/
           statectl watch / --snapshot --timeout 1s
           statectl watch audio/volume -- sh -c 'echo "volume is $(cat)"'
-          statectl watch dns/ --name dns-writer -- /usr/lib/dns/write-zone
-          statectl watch jobs/ --name jobs --from 0 --on-error skip -- ./run-job
+          statectl watch dns/ --name dns-writer -- sh -c 'exec /usr/lib/dns/write-zone'
+          statectl watch jobs/ --name jobs --from 0 --on-error skip -- sh -c './run-job'
 
         """
 

@@ -1,0 +1,47 @@
+import StateEngine
+
+/// A line of the log for each change of a key whose rule has `audit: true`, once it is durable.
+///
+/// It follows commits as a watch does, so that nothing else runs for a change: without such a rule
+/// it costs nothing. Used only by the loop thread, under the keyspace's lock.
+final class Audit {
+    private let settings: Settings
+    private var subscription: CommitSubscription?
+
+    init(_ settings: Settings) { self.settings = settings }
+
+    /// Watchers in the keyspace's hub that do not belong to STATE.WATCH.
+    var watcherCount: Int { subscription == nil ? 0 : 1 }
+
+    /// Follows the rules that apply now, from the first commit that is not durable yet.
+    func follow(_ core: KeyspaceCore) {
+        subscription?.end(in: core)
+        subscription = nil
+        let patterns = core.rules?.auditedPatterns ?? []
+        guard !patterns.isEmpty else { return }
+        subscription = CommitSubscription(PatternSet(patterns), in: core) {
+            [unowned self] revision, changes, core in
+            for change in changes { log(change, revision, core) }
+        }
+    }
+
+    private func log(_ change: Record, _ revision: Int64, _ core: KeyspaceCore) {
+        // A more specific rule may make an exception.
+        guard let setting = core.rules?.rule(for: change.key)?.settings.isAudited, setting.value
+        else { return }
+        let cause = core.cause(of: change)
+        let key = StateError.quoted(change.key)
+        guard !cause.isExpiry else {
+            return settings.options.log(
+                .notice,
+                "audit: key \(key) expired at revision \(revision), \(setting.rule)"
+            )
+        }
+        let operation = change.isDeleted ? "deleted" : "set"
+        settings.options.log(
+            .notice,
+            "audit: key \(key) was \(operation) at revision \(revision) by uid \(cause.uid), "
+                + "pid \(cause.pid) (\(cause.command)), \(setting.rule)"
+        )
+    }
+}
