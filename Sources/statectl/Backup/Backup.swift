@@ -16,6 +16,12 @@ extension Statectl {
         guard isWhole || earlier == nil else {
             throw .usage("backup: --since needs the history; leave out --no-history")
         }
+        if let earlier, BackupTarget.isSameFile(name, earlier) {
+            throw .usage(
+                "backup: FILE and --since name the same file, "
+                    + "\(earlier): name another one for the changes"
+            )
+        }
         let since = try earlier.map { path throws(Failure) in try start(after: path) }
         let client = try invocation.connect()
         let target = try BackupTarget(name)

@@ -36,6 +36,18 @@ final class BackupTarget {
         }
     }
 
+    /// Whether a backup named so would take the place of an earlier one, also by another spelling,
+    /// a link or a redirection; `-` is standard output for one and standard input for the other.
+    static func isSameFile(_ name: [UInt8], _ earlier: String) -> Bool {
+        let path = String(decoding: name, as: UTF8.self)
+        var (new, old) = (stat(), stat())
+        guard (path == "-" ? fstat(STDOUT_FILENO, &new) : stat(path, &new)) == 0,
+            (earlier == "-" ? fstat(STDIN_FILENO, &old) : stat(earlier, &old)) == 0
+        else { return false }
+        return old.st_mode & S_IFMT == S_IFREG && new.st_dev == old.st_dev
+            && new.st_ino == old.st_ino
+    }
+
     /// Removes what is not whole.
     deinit {
         if descriptor != STDOUT_FILENO { close(descriptor) }
