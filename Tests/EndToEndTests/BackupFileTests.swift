@@ -46,4 +46,42 @@ struct BackupFileTests {
         #expect(refused.exitCode == 2, "\(refused)")
         #expect(try readFile(path("b")) == before)
     }
+
+    /// Runs the handler `h` of a store for so many commands, and returns what they got.
+    private func handle(_ socket: String, count: Int) throws -> [String] {
+        let script = #"echo "$STATED_OP $STATED_KEY""#
+        let arguments = [
+            "--socket", socket, "watch", "k/", "--name", "h", "--count", "\(count)",
+            "--from", "0", "--", "sh", "-c", script,
+        ]
+        let handled = try Statectl.run(arguments)
+        #expect(handled.exitCode == 0, "\(handled)")
+        return handled.lines
+    }
+
+    @Test func `after a restore a handler gets one gap, then the state, and goes on`() throws {
+        for key in ["k/a", "k/b"] { try #require(run("set", key, "1").exitCode == 0) }
+        #expect(try handle(daemon.socketPath, count: 2) == ["set k/a", "set k/b"])
+        try #require(run("backup", path("b")).exitCode == 0)
+        let stated = builtProgram("stated")
+        let restored = try runCommand(stated, ["--restore", path("b"), "--data", path("new")])
+        #expect(restored.exitCode == 0, "\(restored)")
+
+        let socket = path("new.socket")
+        let program = try Program([stated, "--socket", socket, "--data", path("new")])
+        try program.waitForErrors(containing: " serves ")
+        #expect(try handle(socket, count: 2) == ["gap ", "snapshot k/a", "snapshot k/b"])
+        func set(_ key: String) throws {
+            try #require(Statectl.run(["--socket", socket, "set", key, "2"]).exitCode == 0)
+        }
+        try set("k/c")
+        #expect(try handle(socket, count: 1) == ["set k/c"])
+        // It stays one gap, also after another start.
+        program.send(SIGTERM)
+        try #require(program.end() == 0)
+        let again = try Program([stated, "--socket", socket, "--data", path("new")])
+        try again.waitForErrors(containing: " serves ")
+        try set("k/a")
+        #expect(try handle(socket, count: 1) == ["set k/a"])
+    }
 }
