@@ -158,6 +158,14 @@ struct HealthTests {
         #expect(try ask("GET /metrics HTTP/1.1\r\n\r\n")[0].contains("503"))
     }
 
+    @Test func `a client that sends a request byte by byte gets no more time`() throws {
+        let program = "'\(builtProgram("statectl"))' metrics --http"
+        // Each byte arrives long before a limit for a single read; all of them take a minute.
+        let drip = "i=0; while [ $i -lt 600 ] && printf x; do sleep 0.1; i=$((i + 1)); done"
+        let slow = try runCommand("/bin/sh", ["-c", "{ \(drip); } 2>&- | \(program)"])
+        #expect(slow.text.hasPrefix("HTTP/1.1 408 Request Timeout\r\n"), "\(slow)")
+    }
+
     @Test(.enabled(if: access("/usr/bin/promtool", X_OK) == 0, "promtool is not installed"))
     func `promtool finds nothing wrong with the metrics and the alerts`() throws {
         let daemon = try Daemon()
