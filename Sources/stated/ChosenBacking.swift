@@ -73,6 +73,9 @@ struct ChosenBacking {
     private static func report(of sqlite: SQLiteBacking) -> [(String, String)] {
         let status = sqlite.status
         let history = sqlite.historyStatus
+        let seconds = sqlite.compactionPauseSeconds
+        let pause =
+            "a backup is being made; it ends in \(seconds) s if its client has stopped reading"
         return [
             ("database_bytes", "\(status.databaseByteCount)"),
             ("free_bytes", "\(history.freeByteCount)"),
@@ -82,6 +85,6 @@ struct ChosenBacking {
             ("compaction", history.failure ?? "ok"),
             ("checkpoint", status.checkpointFailure ?? "ok"),
             ("store", sqlite.fileFinding ?? "ok"),
-        ]
+        ] + (seconds > 0 ? [("compaction_pause", pause)] : [])
     }
 }

@@ -1,4 +1,5 @@
 import Glibc
+import StateClient
 import StateTestSupport
 import Testing
 
@@ -83,5 +84,20 @@ struct BackupFileTests {
         try again.waitForErrors(containing: " serves ")
         try set("k/a")
         #expect(try handle(socket, count: 1) == ["set k/a"])
+    }
+
+    @Test func `status shows the pause of compaction, and who asks learns how long it lasts`()
+        throws
+    {
+        try #require(run("set", "a", "1").exitCode == 0)
+        let reader = try daemon.connect()
+        _ = try reader.beginBackup()
+        #expect(try run("status").text.contains("\ncompaction_pause:      a backup is being made;"))
+        let refused = try run("compact")
+        #expect(refused.exitCode == 4, "\(refused)")
+        #expect(refused.errorText.firstMatch(of: /or in [1-9][0-9]? s if its client/) != nil)
+        while try reader.nextBackupPiece() != nil {}
+        #expect(try !run("status").text.contains("compaction_pause"))
+        #expect(try run("compact").exitCode == 0)
     }
 }

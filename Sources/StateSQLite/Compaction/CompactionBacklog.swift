@@ -8,7 +8,7 @@ extension SQLiteBacking {
 
     package var compactionNeed: CompactionNeed {
         var need = CompactionNeed()
-        guard let open, !pause.isOn(clock) else { return need }
+        guard let open, pause.millisecondsLeft(clock) == 0 else { return need }
         let history = history
         open.cuts.limits = history
         lookForRules(open, &need)
@@ -132,9 +132,10 @@ final class CompactionPause: Sendable {
 
     func finish() { end.store(.min, ordering: .sequentiallyConsistent) }
 
-    func isOn(_ clock: () -> Int64) -> Bool {
+    /// The milliseconds until it ends by itself; 0 if there is none.
+    func millisecondsLeft(_ clock: () -> Int64) -> Int64 {
         let end = end.load(ordering: .sequentiallyConsistent)
-        return end > .min && clock() < end
+        return end > .min ? max(0, end - clock()) : 0
     }
 
     /// Odd while rows are being removed.

@@ -65,20 +65,27 @@ extension SQLiteBacking: CompactingBacking {
 
     package var removalCount: Int { pause.removalCount }
 
+    /// For how long compaction pauses if no more of a backup is read, rounded up; 0 if it does not.
+    ///
+    /// May be read on any thread.
+    package var compactionPauseSeconds: Int64 { (pause.millisecondsLeft(clock) + 999) / 1_000 }
+
     package func compact(while goesOn: () -> Bool) throws(StateError) -> CompactionStep {
         try inTurn { () throws(StateError) in try compactNow(while: goesOn) }
     }
 
     private func compactNow(while goesOn: () -> Bool) throws(StateError) -> CompactionStep {
         let open = try openStore()
-        guard !pause.isOn(clock) else {
+        let seconds = compactionPauseSeconds
+        guard seconds == 0 else {
             guard compactionGoal.isAsked else {
                 return CompactionStep(compacted: open.sweep.compacted)
             }
             compactionGoal.isAsked = false
             throw StateError(
                 .conflict,
-                "a backup is being made: nothing was compacted; try again when it has ended"
+                "a backup is being made: nothing was compacted; try again when it has ended, or in "
+                    + "\(seconds) s if its client has stopped reading"
             )
         }
         pause.countRemoval()

@@ -21,7 +21,7 @@ struct BackupCommands {
             try begin(includesHistory: includesHistory, since, &context)
         case .next: try next(context)
         case .end:
-            end(context.connection)
+            services.backups.end(context.connection)
             context.output.writeOK()
         }
     }
@@ -76,8 +76,13 @@ struct BackupCommands {
             time: context.time
         )
         let metadata = includesHistory ? reading.metadata(&context) : []
-        try services.settings.options.checkReply(head.count + metadata.count)
-        context.connection.session.backup = reading
+        services.backups.begin(reading, for: context.connection)
+        do throws(StateError) {
+            try services.settings.options.checkReply(head.count + metadata.count)
+        } catch {
+            services.backups.end(context.connection)
+            throw error
+        }
         context.output.writeMap(4, context.version)
         context.output.writeField("revision", revision)
         context.output.writeField("epoch", context.core.epoch.description)
@@ -86,26 +91,17 @@ struct BackupCommands {
         context.output.writeBulk(head + metadata)
     }
 
-    /// Ends the backup of a connection, and the pause of compaction if no other one is read.
-    private func end(_ connection: Connection) {
-        connection.session.backup = nil
-        guard !services.registry.connections.contains(where: { $0.session.backup != nil }) else {
-            return
-        }
-        services.keyspace.compaction?.resumeCompaction()
-    }
-
     private func next(_ context: borrowing CommandContext) throws(StateError) {
         guard let reading = context.connection.session.backup else {
             throw StateError(.err, "no backup was begun: STATE.BACKUP BEGIN comes first")
         }
         guard !reading.hasEnded else {
-            end(context.connection)
+            services.backups.end(context.connection)
             context.output.writeNull(context.version)
             return
         }
         services.keyspace.compaction?.pauseCompaction()
-        services.history.read(BackupJob(reading, for: context.connection))
+        services.history.read(BackupJob(reading, for: context.connection, services.backups))
     }
 }
 
@@ -117,9 +113,10 @@ final class BackupJob: ConnectionJob, @unchecked Sendable {
     let connection: Connection
     let control: JobControl
     private let reading: BackupReading
+    private let backups: Backups
 
-    init(_ reading: BackupReading, for connection: Connection) {
-        (self.reading, self.connection) = (reading, connection)
+    init(_ reading: BackupReading, for connection: Connection, _ backups: Backups) {
+        (self.reading, self.connection, self.backups) = (reading, connection, backups)
         control = JobControl(for: connection)
     }
 
@@ -133,7 +130,7 @@ final class BackupJob: ConnectionJob, @unchecked Sendable {
     }
 
     /// What is missing in a piece would be missing in the backup.
-    func release(_ core: KeyspaceCore) { connection.session.backup = nil }
+    func release(_ core: KeyspaceCore) { backups.end(connection) }
 
     func writeReply(_ context: inout CommandContext) {
         context.output.writeBulk(reading.takePiece())

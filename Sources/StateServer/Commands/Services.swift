@@ -26,6 +26,7 @@ final class Services {
     let activity = Activity()
     let tracking: Tracking
     let audit: Audit
+    let backups: Backups
 
     /// `wake` makes the loop take a turn; any thread may call it.
     init(
@@ -48,6 +49,7 @@ final class Services {
         audit = Audit(settings)
         quotas = ClientQuotas(registry, gate)
         listings = Listings(access, work, gate)
+        backups = Backups(keyspace)
         history = HistoryReader(keyspace, registry, access, wake: wake)
     }
 }

@@ -12,6 +12,7 @@ struct SessionCommands {
     private let clients: ClientCommands
     private let tracking: Tracking
     private let monitors: Monitors
+    private let backups: Backups
 
     init(_ services: Services, _ watches: WatchCommands, _ handlers: HandlerCommands) {
         settings = services.settings
@@ -20,6 +21,7 @@ struct SessionCommands {
         (self.watches, self.handlers) = (watches, handlers)
         clients = ClientCommands(services)
         (tracking, monitors) = (services.tracking, services.monitors)
+        backups = services.backups
     }
 
     func run(_ command: Command, _ context: borrowing CommandContext) throws(StateError) {
@@ -106,7 +108,7 @@ struct SessionCommands {
         monitors.end(context.connection)
         context.connection.session.silence = .none
         context.connection.session.transaction = nil
-        context.connection.session.backup = nil
+        backups.end(context.connection)
         context.connection.session.forgetWatchedKeys(context.core)
         context.connection.session.version = .resp2
         context.rename([])

@@ -35,6 +35,7 @@ extension Server {
         registry.remove(connection)
         unfinished.frames.end(connection)
         history.endJobs(of: connection)
+        if connection.session.backup != nil { services.backups.end(connection) }
         close(connection.descriptor)
         keyspace.withCore { core in
             dispatcher.watches.end(connection, core)
