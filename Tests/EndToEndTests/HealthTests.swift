@@ -136,6 +136,19 @@ struct HealthTests {
         #expect(metric("stated_clients", text) == 2)
     }
 
+    @Test func `a quote or a backslash in a label is escaped, whatever follows it`() throws {
+        let daemon = try Daemon()
+        let attached = try Statectl.run(
+            ["--socket", daemon.socketPath, "watch", "k/", "--name", "a\"\u{301}b\\\u{301}"]
+                + ["--count", "1", "--timeout", "1ms", "--", "true"]
+        )
+        #expect(attached.exitCode == 1, "\(attached)")
+        let text = try Statectl.run(daemon, "metrics").text
+        let name = "a\\\"\u{301}b\\\\\u{301}"
+        let line = "stated_handler_lag_revisions{uid=\"\(geteuid())\",handler=\"\(name)\"} "
+        #expect(Array(text.utf8).firstRange(of: Array(line.utf8)) != nil, "\(text.suffix(300))")
+    }
+
     @Test func `one request of HTTP gets one reply, and others than GET none of it`() throws {
         let daemon = try Daemon()
         func ask(_ request: String) throws -> [String] {

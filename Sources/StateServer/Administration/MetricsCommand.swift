@@ -276,10 +276,19 @@ private struct MetricsText {
         add("stated_\(name)\(shown.isEmpty ? "" : "{\(shown)}") \(number)\n")
     }
 
-    /// Names of handlers have no newlines; `\` and `"` are escaped.
+    /// Escapes `\`, `"` and newlines.
+    ///
+    /// By bytes: in Swift, a quote and a combining accent after it are one character.
     private static func escaped(_ text: String) -> String {
-        text.contains { $0 == "\\" || $0 == "\"" }
-            ? text.map { $0 == "\\" || $0 == "\"" ? "\\\($0)" : "\($0)" }.joined() : text
+        var bytes: [UInt8] = []
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "\\"), UInt8(ascii: "\""): bytes += [UInt8(ascii: "\\"), byte]
+            case UInt8(ascii: "\n"): bytes += "\\n".utf8
+            default: bytes.append(byte)
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self)
     }
 
     private mutating func add(_ text: String) { bytes += text.utf8 }
