@@ -18,7 +18,9 @@ extension CommitQueue {
             return take(&state, for: .writer)
         }
         guard let batch else { return }
+        let count = batch.transactionCount
         let finished = commit(batch)
+        if case .failed = finished { noteFailed(count) }
         let maintains = backing.needsMaintenance
         let shortage = capabilities.compaction?.shortage
         // Order matters: the next commit begins, then the answers are sent, then comes the

@@ -4,6 +4,14 @@ import StateSystem
 import Synchronization
 
 extension CommitQueue {
+    func start() { thread.start { self.run() } }
+
+    /// Commits what is queued, unless a commit fails, and ends the thread.
+    func stop() {
+        submit(.stop)
+        thread.join()
+    }
+
     /// The commit thread's loop, until the end.
     func run() {
         // When a sync ends, the threads that answer readers run first. With 20 % SETs from 50
@@ -26,8 +34,7 @@ extension CommitQueue {
                 let start = clinux_monotonic_nanoseconds()
                 if answeredAt > 0 { patience.note(nanoseconds: start - answeredAt) }
                 answeredAt = 0
-                let (count, changes) = (batch.transactionCount, batch.changeCount)
-                let byteCount = batch.byteCount
+                let count = batch.transactionCount
                 let finished = commit(batch)
                 // Order matters: the replies go before the checkpoint.
                 let waiting = answer(finished)
@@ -35,18 +42,14 @@ extension CommitQueue {
                 case .committed:
                     let end = clinux_monotonic_nanoseconds()
                     pace = Pace(after: count, waiting: waiting, took: end - start, at: end)
-                    backing.maintain()
-                    let maintained = clinux_monotonic_nanoseconds()
+                    maintain(from: end)
                     compactBetweenCommits(&compaction, after: end - start)
-                    meter.withLock {
-                        $0.note(count, changes, byteCount, start, end, maintained: maintained)
-                    }
                     if isForThread, pace.expectedCount == 1 {
                         answeredAt = clinux_monotonic_nanoseconds()
                         if patience.pays { awaitNext(until: answeredAt + patience.limit) }
                     }
                 case .failed(_, let error):
-                    meter.withLock { $0.failedCount += count }
+                    noteFailed(count)
                     if !error.isOutcomeUnknown { backing.maintain() }
                 case .edited, .reopened, .unopened, .raised, .compacted, .room, .stored, .deferral:
                     break
@@ -60,6 +63,31 @@ extension CommitQueue {
         for body in state.withLock({ $0.work.takeRuns() }) { body(false) }
     }
 
+    // MARK: What is counted
+
+    /// Counts a batch that storage has, with the deferred changes before it.
+    ///
+    /// One that had nothing for storage is not counted, and one that is deferred only once it is
+    /// stored.
+    func noteStored(_ batch: CommitBatch, since start: Int64) {
+        let earlier = batch.earlier
+        let isStored = batch.storedRevision != nil
+        guard isStored || earlier != nil else { return }
+        let count = (isStored ? batch.transactionCount : 0) + (earlier?.transactionCount ?? 0)
+        let byteCount = (isStored ? batch.byteCount : 0) + (earlier?.byteCount ?? 0)
+        let changeCount = batch.changeCount
+        let nanoseconds = clinux_monotonic_nanoseconds() - start
+        meter.withLock { $0.note(count, changeCount, byteCount, nanoseconds) }
+    }
+
+    func noteFailed(_ count: Int) { meter.withLock { $0.failedCount += count } }
+
+    private func maintain(from start: Int64) {
+        backing.maintain()
+        let nanoseconds = clinux_monotonic_nanoseconds() - start
+        meter.withLock { $0.maintenance += nanoseconds }
+    }
+
     private func perform(
         _ work: CommitWork,
         _ raising: inout ReservationPatience,
@@ -68,7 +96,7 @@ extension CommitQueue {
         switch work {
         case .reopen: reopen(&compaction)
         case .maintain:
-            backing.maintain()
+            maintain(from: clinux_monotonic_nanoseconds())
             lookForCompaction(&compaction)
         case .notify: state.withLock { $0.notify }()
         case .reserve: reserveRevisionsNow(&raising)

@@ -96,7 +96,7 @@ final class CommitQueue: Sendable {
     private let isShort = Atomic(false)
     /// Whether the commit thread waits for something to commit.
     let waits = Atomic(false)
-    private let thread: WorkerThread
+    let thread: WorkerThread
     /// What the commit thread did.
     let meter = StateLock(CommitMeter())
 
@@ -111,8 +111,6 @@ final class CommitQueue: Sendable {
         state = StateLock(State(storedRevision: revision, reservation: capabilities.reservation))
         thread = WorkerThread(name: "commit")
     }
-
-    func start() { thread.start { self.run() } }
 
     // MARK: The keyspace's side
 
@@ -176,12 +174,6 @@ final class CommitQueue: Sendable {
         state.withLock { if $0.spare.count < 4 { $0.spare.append(batch) } }
     }
 
-    /// Commits what is queued, unless a commit fails, and ends the thread.
-    func stop() {
-        submit(.stop)
-        thread.join()
-    }
-
     // MARK: Who commits
 
     /// Takes what is queued, and with it the right to use the backing.
@@ -242,12 +234,17 @@ final class CommitQueue: Sendable {
         return true
     }
 
-    /// Runs `body`, which commits a batch, with the deferred changes before it.
+    /// Runs `body`, which commits a batch, with the deferred changes before it, and counts it.
     func withDeferred(_ batch: CommitBatch, _ body: () throws -> Void) throws {
-        guard deferredCount.load(ordering: .relaxed) > 0 else { return try body() }
+        let start = clinux_monotonic_nanoseconds()
+        guard deferredCount.load(ordering: .relaxed) > 0 else {
+            try body()
+            return noteStored(batch, since: start)
+        }
         batch.earlier = deferred
         defer { batch.earlier = nil }
         try body()
+        noteStored(batch, since: start)
         settleDeferred(through: deferred.lastRevision)
     }
 

@@ -192,7 +192,7 @@ package struct CommitMeter: Sendable {
     /// Batches by their time: those up to each of ``bounds``, then all others.
     package private(set) var counts = [Int](repeating: 0, count: CommitMeter.bounds.count + 1)
     /// The time of checkpoints and of compaction on the commit thread, in nanoseconds.
-    package private(set) var maintenance: Int64 = 0
+    package internal(set) var maintenance: Int64 = 0
     package internal(set) var compaction: Int64 = 0
 
     /// In microseconds.
@@ -205,17 +205,14 @@ package struct CommitMeter: Sendable {
         _ commits: Int,
         _ changes: Int,
         _ bytes: Int,
-        _ start: Int64,
-        _ end: Int64,
-        maintained: Int64
+        _ nanoseconds: Int64
     ) {
         batchCount += 1
         commitCount += commits
         changeCount += changes
         byteCount += bytes
-        nanoseconds += end - start
-        maintenance += maintained - end
-        let microseconds = (end - start) / 1_000
+        self.nanoseconds += nanoseconds
+        let microseconds = nanoseconds / 1_000
         counts[CommitMeter.bounds.firstIndex { microseconds <= $0 } ?? counts.count - 1] += 1
     }
 }

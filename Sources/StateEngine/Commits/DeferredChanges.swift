@@ -21,6 +21,8 @@ final class DeferredChanges: @unchecked Sendable {
     private var causes: [[UInt8]] = []
     /// Bytes of keys and values.
     private(set) var byteCount = 0
+    /// The transactions that they are of.
+    private(set) var transactionCount = 0
     /// When storage must have them, in nanoseconds of the monotonic clock.
     private(set) var due = Int64.max
 
@@ -63,6 +65,7 @@ final class DeferredChanges: @unchecked Sendable {
             )
             byteCount += record.byteCount
         }
+        transactionCount += batch.transactionCount
         self.due = min(self.due, due)
     }
 
@@ -80,7 +83,7 @@ final class DeferredChanges: @unchecked Sendable {
         for change in changes { change.record.deallocate() }
         changes.removeAll(keepingCapacity: changes.count <= 4_096)
         causes.removeAll()
-        (byteCount, due) = (0, .max)
+        (byteCount, transactionCount, due) = (0, 0, .max)
     }
 
     private func index(of cause: Bytes) -> Int {
