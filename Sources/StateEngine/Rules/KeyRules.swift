@@ -100,8 +100,7 @@ package final class KeyRules: @unchecked Sendable {
         (owners, index) = (rules.owners, rules.index)
         firstNodes = Array(repeating: 0, count: patterns.count)
         makeRule = rules.makeRule
-        accessText = rules.accessText
-        administrators = rules.administrators
+        (accessText, administrators) = (rules.accessText, rules.administrators)
         (readers, ruleOfAll) = (rules.readers, rules.ruleOfAll)
         memoryPatterns = rules.memoryPatterns
         (retentions, deferredPatterns) = (rules.retentions, rules.deferredPatterns)
