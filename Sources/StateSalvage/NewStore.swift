@@ -5,13 +5,17 @@ import StateSQLite
 
 /// The new store of a salvage or a restore, which is created atomically.
 ///
-/// It is written beside its location, and moved there when everything in it is on disk.
+/// It is written beside its location, and moved there when everything in it is on disk. Unless
+/// ``keep()`` is called, everything that was made is removed again, while the lock is still held:
+/// what others put there meanwhile stays.
 final class NewStore {
     private let location: StoreLocation
     private let draft: StoreLocation
+    private let directory: NewDirectory
     private let lock: OwnerLock
-    /// Nil once it is closed.
+    /// Nil before it is opened, and once it is closed.
     private var connection: SQLiteConnection?
+    private var phase = Phase.locked
     private var rowCount: Int64 = 0
     /// The records that are not written yet, concatenated.
     private var pending: [UInt8] = []
@@ -20,18 +24,47 @@ final class NewStore {
     private static let pendingByteCount = 4 << 20
     private static let pendingRowCount = 10_000
 
-    /// Creates the directory if it is missing, and an empty store in it.
+    /// What there is of it.
+    private enum Phase {
+        case locked
+        case draft
+        case placed
+        case kept
+    }
+
+    /// Creates an empty store, and its directory.
     ///
-    /// - Throws: ``StateError/Code/storage`` if there is a store already, or none can be created.
-    init(directory: String) throws {
-        location = StoreLocation(directory: directory)
+    /// - Parameters:
+    ///   - path: The directory.
+    ///   - isNew: Refuses one that exists.
+    /// - Throws: ``StateError/Code/storage`` if there is a store already, or none can be created;
+    ///   ``StateError/Code/locked`` if another process is about to make one there.
+    init(directory path: String, isNew: Bool = false) throws {
+        location = StoreLocation(directory: path)
         draft = StoreLocation(path: location.database + ".salvage")
-        try location.prepare()
-        for path in [location.database, location.log] where FileIdentity(path: path) != nil {
-            throw StateError(.storage, "there is a store in \(directory) already: \(path)")
+        if !isNew { try location.prepare() }
+        directory = try NewDirectory(path: path, isNew: isNew)
+        do throws(StateError) {
+            try location.prepare()
+            lock = try OwnerLock(path: location.lock, for: location.database)
+        } catch {
+            directory.removeIfOwn()
+            throw error
         }
-        lock = try OwnerLock(path: location.lock, for: location.database)
-        NewStore.remove(draft)
+        try makeDraft()
+    }
+
+    deinit { if phase != .kept { discard() } }
+
+    private func makeDraft() throws {
+        for path in [location.database, location.log] where FileIdentity(path: path) != nil {
+            throw StateError(
+                .storage,
+                "there is a store in \(location.directory) already: \(path)"
+            )
+        }
+        phase = .draft
+        remove(draft)
         try HistorySchema.create(at: draft)
         let connection = try SQLiteConnection(path: draft.database, under: lock)
         // Nothing counts before the end, so nothing is synced before.
@@ -39,11 +72,46 @@ final class NewStore {
         self.connection = connection
     }
 
-    /// Removes an unfinished store.
-    deinit { if connection != nil { NewStore.remove(draft) } }
+    /// Removes what this made.
+    private func discard() {
+        connection = nil
+        if phase != .locked { remove(draft) }
+        if phase == .placed { remove(location) }
+        guard directory.isOwn, phase != .locked else { return directory.removeIfOwn() }
+        // Nobody waits for the lock: a process that finds it taken ends.
+        directory.remove([location.lock.fileName])
+        directory.removeIfOwn()
+    }
 
-    private static func remove(_ store: StoreLocation) {
-        for path in [store.database, store.log, store.logIndex] { unlink(path) }
+    private func remove(_ store: StoreLocation) {
+        let paths = [store.database, store.log, store.logIndex, store.database + ".new"]
+        directory.remove(paths.map(\.fileName))
+    }
+
+    /// Checks what was placed, and that nobody else has changed it.
+    ///
+    /// - Throws: ``StateError/Code/corrupt`` if it is not sound, or why it cannot be checked.
+    func check(_ progress: @escaping (Int64) -> Void) throws -> StoreCheck.Summary {
+        let check = StoreCheck(
+            store: location.directory,
+            under: lock,
+            report: { _ in },
+            progress: progress
+        )
+        let found = try check.run()
+        guard found.findingCount == 0 else {
+            throw StateError(
+                .corrupt,
+                "the store in \(location.directory) is not what was written to it"
+            )
+        }
+        return found
+    }
+
+    /// Makes the store and its name durable; it stays from now on.
+    func keep() throws {
+        try directory.syncName()
+        phase = .kept
     }
 
     /// Appends the row of an intact record.
@@ -100,7 +168,7 @@ final class NewStore {
         }
     }
 
-    /// Puts the store into its place.
+    /// Puts the store into its place, where it stays once ``keep()`` is called.
     ///
     /// Below the revision `compacted` no history is available; the next revision is above
     /// `leastRevision`; `check` is called when everything is written, before it counts. The
@@ -125,12 +193,7 @@ final class NewStore {
         connection?.checkpointsOnClose()
         // Closes it, which removes the log.
         connection = nil
-        do {
-            try place()
-        } catch {
-            NewStore.remove(draft)
-            throw error
-        }
+        try place()
     }
 
     private func writeMeta(
@@ -155,19 +218,18 @@ final class NewStore {
     }
 
     private func place() throws(StateError) {
-        guard NewStore.sync(draft.database, O_RDWR),
-            rename(draft.database, location.database) == 0,
-            NewStore.sync(location.directory, O_RDONLY | O_DIRECTORY)
-        else {
-            throw StateError(
-                .storage,
-                "\(location.database) cannot be created: \(lastSystemError())"
-            )
-        }
+        let names = (draft.database.fileName, location.database.fileName)
+        guard sync(names.0), directory.rename(names.0, names.1) else { throw cannotPlace }
+        phase = .placed
+        guard directory.sync() else { throw cannotPlace }
     }
 
-    private static func sync(_ path: String, _ flags: Int32) -> Bool {
-        let descriptor = open(path, flags | O_CLOEXEC)
+    private var cannotPlace: StateError {
+        StateError(.storage, "\(location.database) cannot be created: \(lastSystemError())")
+    }
+
+    private func sync(_ name: String) -> Bool {
+        let descriptor = openat(directory.descriptor, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
         guard descriptor >= 0 else { return false }
         defer { close(descriptor) }
         return fsync(descriptor) == 0
@@ -182,5 +244,12 @@ final class NewStore {
                 "\(draft.database) cannot be written: \(error)"
             )
         }
+    }
+}
+
+extension String {
+    /// What follows the last slash.
+    fileprivate var fileName: String {
+        lastIndex(of: "/").map { String(self[index(after: $0)...]) } ?? self
     }
 }

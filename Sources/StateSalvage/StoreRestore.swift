@@ -1,4 +1,3 @@
-import Glibc
 import StateEngine
 import StateModel
 import StateSQLite
@@ -36,41 +35,30 @@ package struct StoreRestore {
         (self.files, self.target, self.progress) = (files, target, progress)
     }
 
-    /// Makes the new store; if this throws, there is nothing at `target`.
+    /// Makes the new store; if this throws, nothing is left of it.
+    ///
+    /// What others have put at `target`, before or meanwhile, stays.
     ///
     /// - Throws: ``StateError``: ``StateError/Code/storage`` if `target` exists or cannot be written,
+    ///   ``StateError/Code/locked`` if another process makes a store there meanwhile,
     ///   ``StateError/Code/noSpace``, ``StateError/Code/corrupt``, naming the file and the piece,
     ///   ``StateError/Code/err`` if the files do not follow one another.
     /// - Complexity: O(*n*) in the bytes of the backup, which are checked while they are read, and
     ///   once more in the new store; memory for a piece.
     package func run() throws -> Summary {
-        var status = stat()
-        guard lstat(target, &status) != 0 else {
-            throw StateError(
-                .storage,
-                "\(target) exists: a backup is restored into a new directory"
-            )
-        }
-        // Before anything is made.
+        // Before anything is read: from here on, no other process makes a store there.
+        let store = try NewStore(directory: target, isNew: true)
         let readers = try files.map { file throws(StateError) in try BackupReader(path: file) }
         try requireSeries(readers)
-        do {
-            let (revision, leastRevision) = try restore(readers)
-            let check = StoreCheck(store: target, report: { _ in })
-            let found = try check.run()
-            guard found.findingCount == 0 else {
-                throw StateError(.corrupt, "the store in \(target) is not what was written to it")
-            }
-            return Summary(
-                rowCount: found.rowCount,
-                entryCount: found.entryCount,
-                revision: leastRevision,
-                backupRevision: revision
-            )
-        } catch {
-            StoreRestore.remove(target)
-            throw error
-        }
+        let (revision, leastRevision) = try restore(readers, store)
+        let found = try store.check(progress)
+        try store.keep()
+        return Summary(
+            rowCount: found.rowCount,
+            entryCount: found.entryCount,
+            revision: leastRevision,
+            backupRevision: revision
+        )
     }
 
     /// Each backup begins where the one before ends, or earlier.
@@ -97,8 +85,10 @@ package struct StoreRestore {
         }
     }
 
-    private func restore(_ readers: [BackupReader]) throws -> (Int64, leastRevision: Int64) {
-        let store = try NewStore(directory: target)
+    private func restore(
+        _ readers: [BackupReader],
+        _ store: NewStore
+    ) throws -> (Int64, leastRevision: Int64) {
         var state = Restoring(store: store, progress: progress)
         for reader in readers {
             state.metadata = [:]
@@ -117,18 +107,6 @@ package struct StoreRestore {
             metadata: state.metadata
         ) {}
         return (revision, leastRevision)
-    }
-
-    /// Removes the files of an unfinished store and its directory.
-    private static func remove(_ target: String) {
-        let location = StoreLocation(directory: target)
-        let draft = StoreLocation(path: location.database + ".salvage")
-        for store in [draft, location] {
-            for path in [store.database, store.log, store.logIndex] { unlink(path) }
-        }
-        unlink(draft.database + ".new")
-        unlink(location.lock)
-        rmdir(target)
     }
 }
 

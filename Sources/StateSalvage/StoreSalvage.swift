@@ -95,6 +95,7 @@ package struct StoreSalvage {
                 try OwnerLock.owner(path: source.lock, of: source.database) == nil
             else { throw changed }
         }
+        try store.keep()
         for line in losses.lines() { report(line) }
         return Summary(found, losses)
     }

@@ -19,22 +19,28 @@ import StateEngine
 /// Taking the owner's lock instead was rejected: a check must not keep a daemon from starting.
 package final class ObservedStore {
     let connection: SQLiteConnection
-    /// The process that owns the store, as words; nil if there is none.
+    /// The other process that owns the store, as words; nil if there is none.
     let owner: String?
+    /// That of the caller, if it owns the store.
+    private let lock: OwnerLock?
 
     private let location: StoreLocation
     private let footprints: [Footprint?]
 
     /// Opens the store.
     ///
+    /// - Parameters:
+    ///   - location: Its files.
+    ///   - lock: The lock of a caller who owns it; nobody else does then.
     /// - Throws: ``StateError/Code/storage`` if there is none; SQLite's error.
-    init(_ location: StoreLocation) throws {
+    init(_ location: StoreLocation, under lock: OwnerLock? = nil) throws {
         self.location = location
+        self.lock = lock
         guard FileIdentity(path: location.database) != nil else {
             throw try ObservedStore.absence(of: location)
         }
         try location.requirePage()
-        owner = try OwnerLock.owner(path: location.lock, of: location.database)
+        owner = lock == nil ? try OwnerLock.owner(of: location) : nil
         footprints = ObservedStore.footprints(of: location)
         let path = location.database
         let name = ObservedStore.uri(path)
@@ -65,8 +71,8 @@ package final class ObservedStore {
     /// - Throws: ``StateError/Code/storage``, if a process that started meanwhile has written.
     func requireUnchanged() throws(StateError) {
         guard owner == nil else { return }
-        guard try OwnerLock.owner(path: location.lock, of: location.database) == nil,
-            ObservedStore.footprints(of: location) == footprints
+        let other = lock == nil ? try OwnerLock.owner(of: location) : nil
+        guard other == nil, ObservedStore.footprints(of: location) == footprints
         else {
             throw StateError(
                 .storage,
@@ -109,5 +115,12 @@ package final class ObservedStore {
             }
         }
         return uri
+    }
+}
+
+extension OwnerLock {
+    /// The owner of a store, as words; nil if there is none.
+    fileprivate static func owner(of location: StoreLocation) throws(StateError) -> String? {
+        try owner(path: location.lock, of: location.database)
     }
 }

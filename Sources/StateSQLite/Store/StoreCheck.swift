@@ -25,20 +25,24 @@ package final class StoreCheck {
     package static let findingLimit = 100
 
     private let location: StoreLocation
+    private let lock: OwnerLock?
     private let report: (String) -> Void
     private let progress: (Int64) -> Void
     private var summary = Summary()
 
     /// - Parameters:
     ///   - store: The data directory, or a store's own file.
+    ///   - lock: The lock of a caller who owns the store and does not write meanwhile.
     ///   - report: Called with a sentence for each fault, for at most 100.
     ///   - progress: Called regularly with the number of rows so far.
     package init(
         store: String,
+        under lock: OwnerLock? = nil,
         report: @escaping (String) -> Void,
         progress: @escaping (Int64) -> Void = { _ in }
     ) {
         location = StoreLocation(existing: store)
+        self.lock = lock
         self.report = report
         self.progress = progress
     }
@@ -53,7 +57,7 @@ package final class StoreCheck {
             // Before the rows are read: a running owner has at least all of this then.
             let acknowledged = AcknowledgedCheck(location)
             let stamp = StoreStamp(reading: location.stamp)
-            let store = try ObservedStore(location)
+            let store = try ObservedStore(location, under: lock)
             try HistorySchema.checkHeader(of: store.connection)
             try note { try HistorySchema.check(store.connection) }
             try note { try quickCheck(store.connection) }
