@@ -52,6 +52,7 @@ package struct StoreRestore {
         try requireSeries(readers)
         let (revision, leastRevision) = try restore(readers, store)
         let found = try store.check(progress)
+        try readers.last?.requireKeys(found.entryCount)
         try store.keep()
         return Summary(
             rowCount: found.rowCount,
@@ -150,7 +151,7 @@ private struct Restoring {
                 isPossible = isPossible && change.isPossible
             }
         }
-        guard isReadable, isPossible else { throw unreadable(frame, reader) }
+        guard isReadable, isPossible else { throw reader.unreadable(frame) }
         try frame.payload.withUnsafeBytes { bytes in
             try store.append(rowCount: newCount) { append throws(SQLiteFailure) in
                 var newest = known
@@ -178,23 +179,19 @@ private struct Restoring {
             return String(decoding: rest.prefix(count), as: UTF8.self)
         }
         for _ in 0..<frame.itemCount {
-            guard let name = next(), let text = next() else { throw unreadable(frame, reader) }
+            guard let name = next(), let text = next() else { throw reader.unreadable(frame) }
             metadata[name] = text
         }
     }
 
     private mutating func takeEnd(_ frame: BackupFrame, _ reader: BackupReader) throws {
-        guard let compacted = frame.number("compacted") else { throw unreadable(frame, reader) }
+        guard let compacted = frame.number("compacted") else { throw reader.unreadable(frame) }
         self.compacted = compacted
         let lines = String(decoding: frame.payload, as: UTF8.self).split(separator: "\n")
             .filter { $0.hasPrefix("floor ") }.map { $0.dropFirst("floor ".count) }
         guard let floors = HistoryFloors(lines.joined(separator: "\n")) else {
-            throw unreadable(frame, reader)
+            throw reader.unreadable(frame)
         }
         self.floors = floors
-    }
-
-    private func unreadable(_ frame: BackupFrame, _ reader: BackupReader) -> StateError {
-        StateError(.corrupt, "\(reader.name): piece \(frame.number) cannot be read")
     }
 }

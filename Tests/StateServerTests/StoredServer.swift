@@ -11,9 +11,16 @@ final class StoredServer {
     let server: ServedKeyspace
     private let backing: SQLiteBacking
 
-    init(_ adjust: (inout ServerOptions) -> Void = { _ in }) throws {
+    /// - Parameters:
+    ///   - adjust: Changes the options.
+    ///   - clock: The time by which history grows old; nil for that of the machine.
+    init(
+        _ adjust: (inout ServerOptions) -> Void = { _ in },
+        clock: (@Sendable () -> Int64)? = nil
+    ) throws {
         directory = try TemporaryDirectory()
         backing = SQLiteBacking(directory: directory.path(of: "data"))
+        if let clock { backing.clock = clock }
         server = try ServedKeyspace(backing, adjust)
     }
 

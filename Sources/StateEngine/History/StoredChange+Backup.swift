@@ -1,15 +1,7 @@
-/// Changes as the rows of a backup.
-///
-/// ```
-/// revision 8, ordinal 4, owner 4, created 8, version 8, time 8, previous revision 8,
-/// previous ordinal 4, flags 1 (1: a value, 2: it expires), expires 8, key length 4,
-/// cause length 4, value length 8, key, cause, value
-/// ```
-///
-/// All numbers are little-endian. A row needs no checksum: its frame has one.
-extension StoredChange {
-    private static let fixedByteCount = 77
+import StateModel
 
+/// Changes as the rows of a backup; their layout is that of ``BackupRow``.
+extension StoredChange {
     /// Appends the row.
     ///
     /// - Complexity: O(*n*) in its bytes.
@@ -42,48 +34,33 @@ extension StoredChange {
     ) throws(E) -> Bool {
         var start = 0
         for _ in 0..<count {
-            guard let (change, end) = backupRow(in: bytes, at: start) else { return false }
-            try body(change)
-            start = end
+            guard let row = BackupRow(in: bytes, at: start) else { return false }
+            try body(StoredChange(row, in: bytes))
+            start = row.end
         }
         return start == bytes.count
     }
 
-    private static func backupRow(
-        in bytes: Bytes,
-        at start: Int
-    ) -> (change: StoredChange, end: Int)? {
-        guard bytes.count - start >= fixedByteCount else { return nil }
+    private init(_ row: BackupRow, in bytes: Bytes) {
         func number<Number: FixedWidthInteger>(_ place: Int, _: Number.Type) -> Number {
-            Number(
-                littleEndian: bytes.loadUnaligned(fromByteOffset: start + place, as: Number.self)
-            )
+            bytes.number(at: row.start + place)
         }
-        let flags = bytes[start + 52]
-        let (keyCount, causeCount) = (Int(number(61, UInt32.self)), Int(number(65, UInt32.self)))
-        let valueCount = number(69, Int64.self)
-        let rest = bytes.count - start - fixedByteCount
-        guard keyCount + causeCount <= rest, valueCount >= 0,
-            valueCount <= Int64(rest - keyCount - causeCount), flags < 4
-        else { return nil }
-        let key = start + fixedByteCount
-        let cause = key + keyCount
-        let value = cause + causeCount
-        let end = value + Int(valueCount)
-        let change = StoredChange(
+        func part(_ range: Range<Int>) -> Bytes {
+            bytes.slice(range.lowerBound, range.upperBound)
+        }
+        self.init(
             revision: number(0, Int64.self),
             ordinal: number(8, Int32.self),
-            key: bytes.slice(key, cause),
-            value: flags & 1 == 0 ? nil : bytes.slice(value, end),
+            key: part(row.key),
+            value: row.hasValue ? part(row.value) : nil,
             created: number(16, Int64.self),
             owner: number(12, UInt32.self),
             version: number(24, Int64.self),
             time: number(32, Int64.self),
-            expires: flags & 2 == 0 ? nil : number(53, Int64.self),
-            cause: bytes.slice(cause, value),
+            expires: row.expires ? number(53, Int64.self) : nil,
+            cause: part(row.cause),
             previousRevision: number(40, Int64.self),
             previousOrdinal: number(48, Int32.self)
         )
-        return (change, end)
     }
 }

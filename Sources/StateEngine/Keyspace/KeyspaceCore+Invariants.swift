@@ -8,6 +8,7 @@ extension KeyspaceCore {
         var faults = entries.live.checkInvariants() + entries.deleted.checkInvariants()
         var namedCount = 0
         var liveCount = 0
+        var memoryCount = 0
         var provisionalByteCount = 0
         var deadlineCount = 0
         forEachChain(of: entries.live) { chain in
@@ -16,6 +17,7 @@ extension KeyspaceCore {
             if chain[0].hasDeadline { deadlineCount += 1 }
             if let last = chain.last, last.revision <= revisions.durable, !last.isDeleted {
                 liveCount += 1
+                if last.isVolatile { memoryCount += 1 }
             }
             for record in chain where record.revision > revisions.durable {
                 provisionalByteCount += record.byteCount
@@ -39,6 +41,7 @@ extension KeyspaceCore {
         if !entries.deadlines.holders.isInOrder { faults.append("a holder has another's key") }
         if !entries.deadlines.isInOrder { faults.append("the deadlines are out of order") }
         compare(liveCount, entries.durableCount, "durable keys", &faults)
+        compare(memoryCount, memoryKeys.count, "keys in memory only", &faults)
         compare(provisionalByteCount, pending.byteCount, "uncommitted bytes", &faults)
         compare(
             namedCount + retainedCauseCount,

@@ -69,6 +69,8 @@ extension KeyspaceCore {
     /// keeps its delete as a tombstone.
     func settleMove(_ record: Record) {
         guard record.isVolatile else { return }
+        let wasInMemory = record.older.map { $0.isVolatile && !$0.isDeleted } ?? false
+        memoryKeys.count += (record.isDeleted ? 0 : 1) - (wasInMemory ? 1 : 0)
         memoryKeys.lastRevision = max(memoryKeys.lastRevision, record.revision)
         guard let older = record.older, !older.isVolatile else { return }
         entries.causes.retain(entries.causes[record.cause])
@@ -83,6 +85,9 @@ extension KeyspaceCore {
         )
         entries.keepTombstone(Record.make(fields, key: record.key, value: nil, in: &entries.pool))
     }
+
+    /// How many keys have a durable value in storage.
+    package var storedKeyCount: Int { entries.durableCount - memoryKeys.count }
 
     /// How safe a version is that a reply reports.
     package func durability(of record: Record) -> Durability {

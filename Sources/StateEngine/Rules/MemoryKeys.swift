@@ -7,6 +7,8 @@ struct MemoryKeys: ~Copyable {
     var areUsed = false
     /// The patterns of keys in memory.
     var patterns: [Pattern] = []
+    /// How many durable entries are in memory only.
+    var count = 0
     /// The last commit that changed one: up to it, the history is incomplete.
     var lastRevision: Int64 = 0
     /// The keys that earlier processes kept in memory, and up to which revision they may have been

@@ -13,9 +13,10 @@ import StateSystem
 ///         checksum   4 bytes    CRC-32C of everything from the kind to the payload
 /// ```
 ///
-/// Numbers are little-endian. The payload of the head and of the end are lines, `name value`; the end
-/// has the number of frames and rows, and the checksum of all bytes before it. The rows are the rows of
-/// the history in order (`StoredChange`).
+/// Numbers are little-endian. The payload of the head and of the end are lines, `name value`; the head
+/// has the number of keys, as the daemon counts them in memory; the end has the number of frames and
+/// rows, and the checksum of all bytes before it. The rows are those of the history in order
+/// (``BackupRow``).
 package struct BackupFrame: Sendable {
     package enum Kind: UInt8, Sendable {
         case head = 0x68

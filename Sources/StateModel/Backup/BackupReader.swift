@@ -13,15 +13,21 @@ package final class BackupReader {
     private var rowCount: Int64 = 0
     private var checksum: UInt32 = 0
     private var hasEnded = false
+    /// The keys with a value so far; nil if they are not counted.
+    private var keys: LiveKeys?
 
     /// The first frame.
     package let head: BackupFrame
 
     /// Opens a file and reads its head; `-` is standard input.
     ///
+    /// - Parameters:
+    ///   - path: The file.
+    ///   - countsKeys: Compares the keys of a whole backup with their number in its head, which takes
+    ///     memory for each.
     /// - Throws: ``StateError/Code/storage`` if it cannot be read, ``StateError/Code/corrupt`` if it
     ///   is not a backup, or its head is damaged; ``StateError/Code/newerFormat``.
-    package init(path: String) throws(StateError) {
+    package init(path: String, countsKeys: Bool = false) throws(StateError) {
         let isInput = path == "-"
         name = isInput ? "standard input" : path
         descriptor = isInput ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
@@ -54,6 +60,8 @@ package final class BackupReader {
         offset = Int64(magic.count + first.bytes.count)
         checksum = crc32c(first.bytes, after: crc32c(magic))
         frameCount = 1
+        let isCounted = countsKeys && head.number("since") == 0 && head.number("keys") != nil
+        keys = isCounted ? LiveKeys() : nil
     }
 
     deinit { if descriptor != STDIN_FILENO { close(descriptor) } }
@@ -82,7 +90,10 @@ package final class BackupReader {
             throw StateError(.corrupt, "\(name): piece \(frame.number) is a second head")
         }
         frameCount += 1
-        if frame.kind == .rows { rowCount += Int64(frame.itemCount) }
+        if frame.kind == .rows {
+            rowCount += Int64(frame.itemCount)
+            guard keys?.take(frame) ?? true else { throw unreadable(frame) }
+        }
         checksum = crc32c(bytes, after: checksum)
         return frame
     }
@@ -96,6 +107,23 @@ package final class BackupReader {
                 "\(name): the end does not match the \(frameCount) pieces before it"
             )
         }
+        if let keys { try requireKeys(keys.count) }
+    }
+
+    /// Compares the number of keys that were found with that of the head, if it has one.
+    ///
+    /// - Throws: ``StateError/Code/corrupt``.
+    package func requireKeys(_ count: Int) throws(StateError) {
+        guard let expected = head.number("keys"), expected != Int64(count) else { return }
+        throw StateError(
+            .corrupt,
+            "\(name): the store had \(expected) keys at its revision, but \(count) are found"
+        )
+    }
+
+    /// A frame whose rows cannot be what the daemon wrote.
+    package func unreadable(_ frame: BackupFrame) -> StateError {
+        StateError(.corrupt, "\(name): piece \(frame.number) cannot be read")
     }
 
     /// Bytes so far.

@@ -72,6 +72,7 @@ struct BackupCommands {
         )
         let head = reading.begin(
             epoch: context.core.epoch,
+            keyCount: context.core.storedKeyCount,
             version: services.settings.options.version,
             time: context.time
         )
@@ -86,7 +87,7 @@ struct BackupCommands {
         context.output.writeMap(4, context.version)
         context.output.writeField("revision", revision)
         context.output.writeField("epoch", context.core.epoch.description)
-        context.output.writeField("keys", Int64(context.core.entries.durableCount))
+        context.output.writeField("keys", Int64(context.core.storedKeyCount))
         context.output.writeBulk("piece")
         context.output.writeBulk(head + metadata)
     }

@@ -5,7 +5,7 @@ import StateWire
 /// Reads the store at one revision, in pieces of about 256 KiB.
 ///
 /// The rows up to the revision do not change, and compaction pauses while pieces are asked for; if it
-/// removed something nevertheless, the backup fails. With history, all rows are passed on. Without,
+/// has removed something since the beginning nevertheless, the backup fails. With history, all rows are passed on. Without,
 /// the rows are read twice: a row names the one that it supersedes, so the first time finds which are
 /// superseded at the revision, with 16 bytes of memory each.
 ///
@@ -20,8 +20,10 @@ final class BackupReading: @unchecked Sendable {
     private var piece: [UInt8] = []
     private(set) var hasEnded = false
 
-    /// The removals when the reading began; nil before.
-    private var removalCount: Int?
+    /// The removals when the reading began, and that which was under way then.
+    private let removalCount: Int
+    /// Whether it was checked that nothing is missing.
+    private var isWhole = false
     private var place: HistoryPlace
     /// What rows up to the revision supersede, in order once it is complete; nil with history.
     private var superseded: [HistoryPlace]?
@@ -39,6 +41,8 @@ final class BackupReading: @unchecked Sendable {
     ) {
         (self.revision, self.since) = (revision, since)
         (self.includesHistory, self.compaction) = (includesHistory, compaction)
+        let count = compaction.removalCount
+        removalCount = count + count % 2
         place = .end(of: since)
         superseded = includesHistory ? nil : []
     }
@@ -48,15 +52,16 @@ final class BackupReading: @unchecked Sendable {
 
     // MARK: On the loop thread
 
-    /// The beginning of the file.
-    func begin(epoch: Epoch, version: String, time: Int64) -> [UInt8] {
+    /// The beginning of the file; whoever reads the rows compares their keys with `keyCount`.
+    func begin(epoch: Epoch, keyCount: Int, version: String, time: Int64) -> [UInt8] {
         BackupFrame.magic
             + writer.frame(
                 .head,
                 [
                     ("version", version), ("epoch", epoch.description),
                     ("revision", "\(revision)"), ("since", "\(since)"),
-                    ("history", includesHistory ? "yes" : "no"), ("time", "\(time)"),
+                    ("history", includesHistory ? "yes" : "no"), ("keys", "\(keyCount)"),
+                    ("time", "\(time)"),
                 ]
             )
     }
@@ -87,9 +92,9 @@ final class BackupReading: @unchecked Sendable {
     /// - Returns: Whether there is one; if not, it goes on later.
     func readPiece(of history: any HistoryReading) throws -> Bool {
         let before = compaction.removalCount
-        let known = removalCount ?? before
         // Only while a transaction ends that began before the pause.
-        guard before % 2 == 0 else { return false }
+        guard before % 2 == 0 || before > removalCount else { return false }
+        guard before == removalCount else { throw BackupReading.wasCompacted }
         let frame = try history.snapshot { compacted in
             try requireWhole(history, compacted)
             if !includesHistory, !isSupersededComplete {
@@ -98,22 +103,25 @@ final class BackupReading: @unchecked Sendable {
             }
             return try readRows(history, compacted)
         }
-        guard compaction.removalCount == known else {
-            throw StateError(
-                .compacted,
-                "the history was compacted during the backup; begin again"
-            )
-        }
-        removalCount = known
+        guard compaction.removalCount == removalCount else { throw BackupReading.wasCompacted }
         piece = frame
         return true
     }
 
-    /// Of the changes since another backup, none may be missing.
+    private static var wasCompacted: StateError {
+        StateError(.compacted, "the history was compacted during the backup; begin again")
+    }
+
+    /// No value of the revision may be missing, and none of the changes since another backup.
+    ///
+    /// Storage is ahead of what is published: it may have compacted up to a later commit before the
+    /// pause.
     private func requireWhole(_ history: any HistoryReading, _ compacted: Int64) throws {
-        guard since > 0 else { return }
+        guard !isWhole else { return }
         let oldest = max(compacted, try history.floors().highest)
-        if oldest > since { throw StateError.compacted(since, oldest: oldest) }
+        guard oldest <= revision else { throw BackupReading.wasCompacted }
+        if since > 0, oldest > since { throw StateError.compacted(since, oldest: oldest) }
+        isWhole = true
     }
 
     private func findSuperseded(_ history: any HistoryReading) throws {

@@ -68,7 +68,7 @@ extension Statectl {
 
     /// Reads and checks all of a file.
     private static func check(_ path: String) throws(Failure) -> Found {
-        let reader = try attempt(try BackupReader(path: path))
+        let reader = try attempt(try BackupReader(path: path, countsKeys: true))
         var rowCount: Int64 = 0
         while let frame = try attempt(try reader.next()) {
             if frame.kind == .rows { rowCount += Int64(frame.itemCount) }
