@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <sys/sysmacros.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -19,6 +20,17 @@ static void close_keeping_error(int descriptor) {
 }
 
 int clinux_open_place(const char *path) { return open(path, O_PATH | O_CLOEXEC); }
+
+int clinux_open_link(const char *path) { return open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC); }
+
+int clinux_change_place(int place, gid_t group, mode_t mode) {
+    if (group != (gid_t)-1 && fchownat(place, "", -1, group, AT_EMPTY_PATH) != 0) return -1;
+    // fchmodat2, since Linux 6.6; filters of system calls that do not know it refuse it.
+    if (syscall(452, place, "", mode, AT_EMPTY_PATH) == 0) return 0;
+    char name[32];
+    snprintf(name, sizeof name, "/proc/self/fd/%d", place);
+    return chmod(name, mode);
+}
 
 int clinux_open_step(int directory, const char *name, int is_on_the_way) {
     int access = is_on_the_way ? O_PATH : O_RDONLY;

@@ -189,6 +189,11 @@ int clinux_remove_attribute(int descriptor, const char *name);
 /// A descriptor that names a file without opening it (O_PATH). Unlike any other, closing it keeps
 /// the POSIX locks that this process holds on the file.
 int clinux_open_place(const char *path);
+/// The same, of a link itself.
+int clinux_open_link(const char *path);
+/// Changes group (-1: does not) and mode of what clinux_open_place or clinux_open_link has named. 0,
+/// or -1 with errno.
+int clinux_change_place(int place, gid_t group, mode_t mode);
 /// Opens a directory by its name in another one, close-on-exec, without following links. One that
 /// is on the way to another is only named (O_PATH), which needs no permission to read it.
 int clinux_open_step(int directory, const char *name, int is_on_the_way);
@@ -215,6 +220,14 @@ int clinux_open_beneath(int directory, const char *path, int flags);
 /// Makes everything durable that was written to the file system of `descriptor` (syncfs(2)). 0, or
 /// -1 with errno.
 int clinux_sync_file_system(int descriptor);
+
+/// Makes SIGHUP, SIGINT and SIGTERM remove what clinux_draft has named before they end the process. What
+/// is ignored stays ignored.
+void clinux_remove_drafts_on_signals(void);
+/// Names a file (or an empty directory) that is not finished, by a path from `directory` on.
+void clinux_draft(int directory, const char *path, int is_directory);
+/// Forgets all of them: they are finished, or removed.
+void clinux_forget_drafts(void);
 
 enum { CLINUX_RENAME_NOREPLACE = 1, CLINUX_RENAME_EXCHANGE = 2 };
 int clinux_rename(

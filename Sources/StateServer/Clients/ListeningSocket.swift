@@ -177,24 +177,48 @@ extension ListeningSocket {
         mode: UInt32,
         _ group: UInt32?
     ) throws(StateError) -> FileIdentity {
-        guard address.withAddress({ Glibc.bind(socket, $0, $1) }) == 0 else {
-            throw StateError(failed: "binding \(path)")
-        }
+        // The file gets this mode, by which it is known again: nobody else has such a socket.
+        guard fchmod(socket, 0) == 0, address.withAddress({ Glibc.bind(socket, $0, $1) }) == 0
+        else { throw StateError(failed: "binding \(path)") }
         // Order matters: nobody can connect before `listen`, so nobody connects with another mode
         // or group.
-        if let group, chown(path, .max, group) != 0 {
-            let error = StateError(failed: "giving \(path) to the group \(group)")
-            unlink(path)
-            throw error
-        }
-        guard let file = FileIdentity(of: path), chmod(path, mode) == 0,
-            listen(socket, SOMAXCONN) == 0
-        else {
+        let file = try change(path, mode: mode, group)
+        guard listen(socket, SOMAXCONN) == 0 else {
             let error = StateError(failed: "listening at \(path)")
-            unlink(path)
+            if FileIdentity(of: path) == file { unlink(path) }
             throw error
         }
         return file
+    }
+
+    /// Gives the file that was just created a mode and a group.
+    ///
+    /// Whoever may write to the directory can put a link or another socket in its place: so the file
+    /// is opened without following a link, looked at, and changed by its descriptor.
+    private static func change(
+        _ path: String,
+        mode: UInt32,
+        _ group: UInt32?
+    ) throws(StateError) -> FileIdentity {
+        let place = clinux_open_link(path)
+        defer { if place >= 0 { Glibc.close(place) } }
+        var status = stat()
+        guard place >= 0, fstat(place, &status) == 0, status.st_mode == S_IFSOCK,
+            status.st_uid == geteuid(), status.st_nlink == 1
+        else {
+            throw StateError(
+                .err,
+                "\(path) was replaced by another process when it was created: correct who may write "
+                    + "to its directory"
+            )
+        }
+        guard clinux_change_place(place, group ?? .max, mode) == 0 else {
+            let owner = group.map { " and giving it to the group \($0)" } ?? ""
+            let error = StateError(failed: "setting the mode of \(path)\(owner)")
+            if FileIdentity(of: path) == FileIdentity(status) { unlink(path) }
+            throw error
+        }
+        return FileIdentity(status)
     }
 }
 
@@ -206,6 +230,10 @@ private struct FileIdentity: Equatable {
     init?(of path: String) {
         var status = stat()
         guard lstat(path, &status) == 0 else { return nil }
+        self.init(status)
+    }
+
+    init(_ status: stat) {
         device = status.st_dev
         inode = status.st_ino
     }
