@@ -189,6 +189,14 @@ extension SQLiteBacking {
         guard FileIdentity(path: location.log) == nil else {
             throw StateError.damaged(location.database, "it is missing, but its log exists")
         }
+        // The values are elsewhere: an empty store in their place would hide that.
+        guard FileIdentity(path: location.unfinished) == nil else {
+            throw StateError(
+                .storage,
+                "\(location.unfinished) is left of a restore or a salvage that was broken off: repeat "
+                    + "that into a new directory, or remove the file to begin an empty store"
+            )
+        }
         let stamp = try StoreStamp(path: location.stamp)
         // If there is a stamp of another store, the new store must not count as that one.
         let generation = stamp.isAbsent ? try stamp.begin(after: nil) : nil

@@ -36,6 +36,13 @@ final class NewDirectory {
 
     deinit { close(descriptor) }
 
+    /// If a signal ends the process, it removes these files, and the directory if it is its own.
+    func removeOnSignal(_ names: [String]) {
+        clinux_forget_drafts()
+        for name in names { clinux_draft(descriptor, name, 0) }
+        if isOwn { clinux_draft(AT_FDCWD, path, 1) }
+    }
+
     /// Removes files that this process made.
     func remove(_ names: [String]) {
         for name in names { unlinkat(descriptor, name, 0) }

@@ -1,3 +1,4 @@
+import CLinux
 import CSQLite
 import Glibc
 import StateEngine
@@ -41,7 +42,7 @@ final class NewStore {
     ///   ``StateError/Code/locked`` if another process is about to make one there.
     init(directory path: String, isNew: Bool = false) throws {
         location = StoreLocation(directory: path)
-        draft = StoreLocation(path: location.database + ".salvage")
+        draft = StoreLocation(path: location.unfinished)
         if !isNew { try location.prepare() }
         directory = try NewDirectory(path: path, isNew: isNew)
         do throws(StateError) {
@@ -64,6 +65,7 @@ final class NewStore {
             )
         }
         phase = .draft
+        directory.removeOnSignal(fileNames)
         remove(draft)
         try HistorySchema.create(at: draft)
         let connection = try SQLiteConnection(path: draft.database, under: lock)
@@ -75,12 +77,18 @@ final class NewStore {
     /// Removes what this made.
     private func discard() {
         connection = nil
-        if phase != .locked { remove(draft) }
-        if phase == .placed { remove(location) }
-        guard directory.isOwn, phase != .locked else { return directory.removeIfOwn() }
-        // Nobody waits for the lock: a process that finds it taken ends.
-        directory.remove([location.lock.fileName])
+        directory.remove(fileNames)
         directory.removeIfOwn()
+        clinux_forget_drafts()
+    }
+
+    /// The names of what this has made by now.
+    private var fileNames: [String] {
+        guard phase != .locked else { return [] }
+        let stores = phase == .placed ? [draft, location] : [draft]
+        let paths = stores.flatMap { [$0.database, $0.log, $0.logIndex, $0.database + ".new"] }
+        // Nobody waits for the lock: a process that finds it taken ends.
+        return (paths + (directory.isOwn ? [location.lock] : [])).map(\.fileName)
     }
 
     private func remove(_ store: StoreLocation) {
@@ -111,6 +119,7 @@ final class NewStore {
     /// Makes the store and its name durable; it stays from now on.
     func keep() throws {
         try directory.syncName()
+        clinux_forget_drafts()
         phase = .kept
     }
 
@@ -221,6 +230,7 @@ final class NewStore {
         let names = (draft.database.fileName, location.database.fileName)
         guard sync(names.0), directory.rename(names.0, names.1) else { throw cannotPlace }
         phase = .placed
+        directory.removeOnSignal(fileNames)
         guard directory.sync() else { throw cannotPlace }
     }
 

@@ -132,7 +132,8 @@ struct Daemon {
         server.memoryBound = { MachineMemory.tightest }
         if let notifier, let interval = ServiceNotifier.watchdogInterval {
             // As sd_watchdog_enabled(3) advises: twice in the time.
-            server.watchdog = (max(1, Int64(interval / .milliseconds(2))), { notifier.send("WATCHDOG=1") })
+            let milliseconds = max(1, Int64(interval / .milliseconds(2)))
+            server.watchdog = (milliseconds, { notifier.send("WATCHDOG=1") })
         }
         return server
     }

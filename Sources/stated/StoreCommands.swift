@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import StateEngine
 import StateSQLite
@@ -39,6 +40,7 @@ enum StoreCommands {
         to target: String,
         _ print: @escaping (String) -> Void
     ) throws(StateError) -> Bool {
+        clinux_remove_drafts_on_signals()
         let progress = Progress("copied")
         let salvage = StoreSalvage(
             store: store,
@@ -71,6 +73,7 @@ enum StoreCommands {
         to target: String,
         _ print: (String) -> Void
     ) throws(StateError) {
+        clinux_remove_drafts_on_signals()
         let progress = Progress("restored")
         let restore = StoreRestore(files: files, target: target, progress: progress.show)
         let summary = try progress.during { try restore.run() }

@@ -213,10 +213,42 @@ struct BackupTests {
         _ = try reader.beginBackup()
         let refused = try run("compact")
         #expect(refused.exitCode == 4 && refused.errorText.contains("a backup is being made"))
+        #expect(refused.errorText.contains(" s if its client has stopped reading"), "\(refused)")
+        #expect(try run("status").text.contains("a backup is being made; it ends in "))
         #expect(try reader.nextBackupPiece() != nil)
         #expect(try reader.nextBackupPiece() == nil)
         #expect(throws: StateError.self) { try reader.nextBackupPiece() }
-        #expect(try run("status").text.contains("compaction:            ok\n"))
+        let status = try run("status").text
+        #expect(status.contains("compaction:            ok\n"))
+        #expect(!status.contains("compaction_pause"))
+    }
+
+    @Test(arguments: ["b", "./b", "hard", "symbolic"])
+    func `a backup does not replace the one that it continues`(name: String) throws {
+        try #require(run("backup", path("b")).exitCode == 0)
+        try #require(link(path("b"), path("hard")) == 0)
+        try #require(symlink("b", path("symbolic")) == 0)
+        let before = try readFile(path("b"))
+        let refused = try run("backup", path(name), "--since", path("b"))
+        #expect(refused.exitCode == 2 && refused.errorText.contains("the same file"), "\(refused)")
+        #expect(try readFile(path("b")) == before)
+        #expect(try readFile(path(name)) == before)
+    }
+
+    @Test func `keys in memory only are not in a backup, and do not count`() throws {
+        let configuration = #"{rules: [{keys: "run/", backing: "memory"}]}"#
+        try write(Array(configuration.utf8), to: path("memory.json5"))
+        let daemon = try Daemon("--config", path("memory.json5"))
+        let client = try daemon.connect()
+        for key in ["run/a", "run/b", "kept/a", "kept/b"] as [Key] { try client.set([1], for: key) }
+        try client.set([2], for: "run/a")
+        _ = try client.delete(["run/b", "kept/b"])
+        let begun = try client.beginBackup()
+        #expect(begun.keyCount == 1)
+        let made = try Statectl.run(daemon, "backup", path("b"))
+        #expect(made.exitCode == 0, "\(made)")
+        #expect(try Statectl.run(["backup", "--verify", path("b")]).exitCode == 0)
+        #expect(try restore("b", to: "new").text.contains("entries 1,"))
     }
 
     @Test func `a device and a pipe are written to, and a failed backup leaves the old file`()

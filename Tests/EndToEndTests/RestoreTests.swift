@@ -81,6 +81,53 @@ struct RestoreTests {
         #expect(fileStatus(path("moved")) == nil || isEmpty(path("moved")))
     }
 
+    @Test(arguments: [SIGHUP, SIGINT, SIGTERM])
+    func `a restore that a signal ends leaves nothing`(signal: Int32) throws {
+        let fifo = path("fifo")
+        try #require(mkfifo(fifo, 0o600) == 0)
+        let words = ["--restore", fifo, "--data", path("new")]
+        let restore = try RunningCommand(stated, words.map { Array($0.utf8) })
+        let pipe = open(fifo, O_WRONLY | O_CLOEXEC)
+        #expect(fileStatus(path("new/stated.db.salvage")) != nil)
+        restore.signal(signal)
+        #expect(restore.wait() == 128 + signal)
+        #expect(fileStatus(path("new")) == nil)
+        close(pipe)
+    }
+
+    @Test func `a daemon does not begin an empty store where a restore was broken off`() throws {
+        let (restore, pipe) = try beginRestore(to: "new")
+        restore.send(SIGKILL)
+        try restore.end()
+        close(pipe)
+        let daemon = try Program([stated, "--socket", path("other.socket"), "--data", path("new")])
+        #expect(try daemon.end() == 5)
+        #expect(daemon.errors.contains("was broken off: repeat that into a new directory"))
+        #expect(fileStatus(path("new/stated.db")) == nil)
+    }
+
+    @Test(arguments: [SIGINT, SIGTERM])
+    func `a backup that a signal ends leaves the old file and no other`(signal: Int32) throws {
+        let client = try daemon.connect()
+        for number in 0..<64 {
+            try client.set([UInt8](repeating: 7, count: 1 << 20), for: Key("big/\(number)"))
+        }
+        let before = try readFile(path("b"))
+        let words = ["--socket", daemon.socketPath, "backup", path("b")]
+        let backup = try RunningCommand(builtProgram("statectl"), words.map { Array($0.utf8) })
+        let draft = path("b.\(backup.pid).new")
+        let hasBegun = eventually { fileStatus(draft) != nil }
+        try #require(hasBegun)
+        // From now on it waits for the next piece.
+        kill(daemon.pid, SIGSTOP)
+        defer { kill(daemon.pid, SIGCONT) }
+        try #require(fileStatus(draft) != nil)
+        backup.signal(signal)
+        #expect(backup.wait() == 128 + signal)
+        #expect(fileStatus(draft) == nil)
+        #expect(try readFile(path("b")) == before)
+    }
+
     private func isEmpty(_ path: String) -> Bool {
         guard let entries = opendir(path) else { return false }
         defer { closedir(entries) }

@@ -14,6 +14,7 @@ final class StoredServer {
     /// - Parameters:
     ///   - adjust: Changes the options.
     ///   - clock: The time by which history grows old; nil for that of the machine.
+    /// - Throws: If the store cannot be made.
     init(
         _ adjust: (inout ServerOptions) -> Void = { _ in },
         clock: (@Sendable () -> Int64)? = nil

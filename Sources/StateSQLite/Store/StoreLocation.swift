@@ -39,6 +39,8 @@ package struct StoreLocation: Sendable {
 
     /// The write-ahead log.
     package var log: String { database + "-wal" }
+    /// What a restore or a salvage writes until it has all values.
+    package var unfinished: String { database + ".salvage" }
     /// The file of the ``StoreStamp``.
     package var stamp: String { database + "-mark" }
     /// The file that reserves disk space.

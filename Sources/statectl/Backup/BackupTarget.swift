@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import StateModel
 
@@ -31,6 +32,10 @@ final class BackupTarget {
             } else {
                 open(path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY)
             }
+        if let draft, descriptor >= 0 {
+            clinux_remove_drafts_on_signals()
+            clinux_draft(AT_FDCWD, draft, 0)
+        }
         guard descriptor >= 0 else {
             throw .file("cannot write \(draft ?? path): \(lastError)")
         }
@@ -52,6 +57,7 @@ final class BackupTarget {
     deinit {
         if descriptor != STDOUT_FILENO { close(descriptor) }
         if let draft, !isFinished { unlink(draft) }
+        if draft != nil { clinux_forget_drafts() }
     }
 
     func write(_ bytes: [UInt8]) throws(Failure) {
@@ -69,6 +75,7 @@ final class BackupTarget {
         }
         guard fsync(descriptor) == 0, rename(draft, path) == 0 else { throw failed(errno) }
         isFinished = true
+        clinux_forget_drafts()
         let slash = path.lastIndex(of: "/")
         let parent = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
         let directory = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
