@@ -8,9 +8,12 @@ extension Statectl {
         // What cannot be asked for in time is not offered: a key that is being pressed is no place
         // for an error.
         let named = line.socket ?? invocation.text("--socket")
-        guard let socket = try? invocation.socketPath(of: named, line.daemon) else { return }
-        let completion = Completion(line, socket: socket)
-        for candidate in (try? completion.candidates()) ?? [] { output.write(candidate.line) }
+        let candidates = try? Completion(
+            line,
+            socket: invocation.socketPath(of: named, line.daemon)
+        )
+        .candidates()
+        for candidate in candidates ?? [] { output.write(candidate.line) }
     }
 }
 
