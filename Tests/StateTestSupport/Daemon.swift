@@ -102,6 +102,8 @@ package final class Daemon {
     /// - Returns: Its exit code, or 128 and the number of the signal that ended it.
     @discardableResult
     package func stop(within timeout: Duration = .seconds(20)) throws -> Int32 {
+        // 0 would be the group of this process.
+        guard pid > 0 else { throw SystemFailure("the daemon does not run") }
         Glibc.kill(pid, SIGTERM)
         let deadline = Deadline(after: timeout)
         while true {
@@ -116,6 +118,7 @@ package final class Daemon {
 
     /// Ends it at once, as a crash would.
     package func kill() {
+        guard pid > 0 else { return }
         Glibc.kill(pid, SIGKILL)
         _ = ended(0)
     }
