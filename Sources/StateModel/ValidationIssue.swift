@@ -22,16 +22,15 @@ public struct ValidationIssue: Hashable, Sendable {
 }
 
 extension ValidationIssue: CustomStringConvertible {
-    /// The place, with indices as in `tags[1]/name`, and the sentence.
+    /// The place and the sentence; a leading index as in `[1]/name`, so that it is not read as a number
+    /// of the sentence.
     public var description: String { path.isEmpty ? message : "\(place): \(message)" }
 
     private var place: String {
-        let steps = path.split(separator: "/", omittingEmptySubsequences: false)
-        return steps.reduce(into: "") { place, step in
-            // A member whose name is a number looks the same.
-            let isIndex = !step.isEmpty && step.utf8.allSatisfy { $0 &- 0x30 < 10 }
-            place += isIndex ? "[\(step)]" : place.isEmpty ? String(step) : "/\(step)"
-        }
+        let first = path.prefix { $0 != "/" }
+        // A member whose name is a number looks the same.
+        let isIndex = !first.isEmpty && first.utf8.allSatisfy { $0 &- 0x30 < 10 }
+        return isIndex ? "[\(first)]" + path[first.endIndex...] : path
     }
 }
 

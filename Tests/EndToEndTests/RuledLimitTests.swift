@@ -69,6 +69,7 @@ struct RuledLimitTests: RuledTests {
         #expect(
             try Statectl.run(daemon, "get", "audio/volume", "--long").text
                 == "key:     audio/volume\nvalue:   0.5\ndefault: yes\n"
+                + "origin:  default from rule 1, line 1\n"
         )
         #expect(try Statectl.run(daemon, "list").text == "")
         #expect(try client.count(of: .everything) == 0)

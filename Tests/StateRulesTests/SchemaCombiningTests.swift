@@ -175,7 +175,7 @@ struct SchemaCombiningTests {
         )
         #expect(
             issues(schema, "[1]").map(\.description) == [
-                "it matches none of the 2 schemas of 'anyOf': (1) an array is not of type integer; (2) 0: the number '1' is not of type string"
+                "it matches none of the 2 schemas of 'anyOf': (1) an array is not of type integer; (2) [0]: the number '1' is not of type string"
             ]
         )
         let choice = try self.schema(#"{"enum":["debug","info"]}"#)

@@ -255,7 +255,7 @@ struct SchemaTests {
         #expect(
             found.map(\.description) == [
                 "id: a value is required",
-                "tags[1]: 'long' has 4 characters, more than 3",
+                "tags/1: 'long' has 4 characters, more than 3",
                 "n: 6 is above 5",
                 "x: this member is not allowed",
             ]

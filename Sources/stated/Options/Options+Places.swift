@@ -25,6 +25,12 @@ extension Options {
                         + "must not reach through keys"
                 )
             }
+            if let file, file.starts(with: place) {
+                throw Options.misplaced(
+                    name,
+                    "contains the configuration file, which clients must not reach through keys"
+                )
+            }
             let folder = reserved.first {
                 place.starts(with: $0.parts) || $0.parts.starts(with: place)
             }
@@ -33,12 +39,6 @@ extension Options {
                     name,
                     "overlaps \(folder.name), which has files of the configuration, which clients "
                         + "must not reach through keys"
-                )
-            }
-            if let file, file.starts(with: place) {
-                throw Options.misplaced(
-                    name,
-                    "contains the configuration file, which clients must not reach through keys"
                 )
             }
         }
