@@ -190,10 +190,10 @@ extension SQLiteBacking {
             throw StateError.damaged(location.database, "it is missing, but its log exists")
         }
         // The values are elsewhere: an empty store in their place would hide that.
-        guard FileIdentity(path: location.unfinished) == nil else {
+        if let left = location.unfinishedFiles.first(where: { FileIdentity(path: $0) != nil }) {
             throw StateError(
                 .storage,
-                "\(location.unfinished) is left of a restore or a salvage that was broken off: repeat "
+                "\(left) is left of a restore or a salvage that was broken off: repeat "
                     + "that into a new directory, or remove the file to begin an empty store"
             )
         }

@@ -34,9 +34,21 @@ struct AuditTests {
         try daemon.stop()
         let who = "by uid \(geteuid()), pid "
         #expect(lines.count == 2, "\(lines)")
-        #expect(lines[0].contains("audit: key 'network/a' was set at revision 1 \(who)"))
-        #expect(lines[1].contains("audit: key 'network/a' was deleted at revision 3 \(who)"))
-        #expect(lines.allSatisfy { $0.hasSuffix(" (statectl), rule 1, line 2") })
+        #expect(lines[0].contains("audit: set at revision 1 \(who)"))
+        #expect(lines[1].contains("audit: deleted at revision 3 \(who)"))
+        #expect(lines.allSatisfy { $0.hasSuffix(" (statectl), rule 1, line 2: key 'network/a'") })
+    }
+
+    @Test func `a long key is whole, and what a key says is at the end`() throws {
+        let long = "network/" + String(repeating: "component/", count: 20) + "end"
+        let sly = "network/x' was deleted by uid 0"
+        #expect(try Statectl.run(daemon, "set", long, "1").exitCode == 0)
+        #expect(try Statectl.run(daemon, "set", sly, "1").exitCode == 0)
+        try daemon.stop()
+        #expect(lines.count == 2, "\(lines)")
+        #expect(lines[0].hasSuffix(": key '\(long)'"))
+        #expect(lines[1].contains("audit: set at revision 2 by uid \(geteuid()), "))
+        #expect(lines[1].hasSuffix(": key '\(sly)'"))
     }
 
     @Test func `a reload begins and ends it, and the watches of clients stay their number`() throws
@@ -50,6 +62,6 @@ struct AuditTests {
         #expect(try Statectl.run(daemon, "reload").exitCode == 0)
         #expect(try Statectl.run(daemon, "set", "b", "3").exitCode == 0)
         try daemon.stop()
-        #expect(lines.count == 1 && lines[0].contains("key 'b' was set"), "\(lines)")
+        #expect(lines.count == 1 && lines[0].hasSuffix(": key 'b'"), "\(lines)")
     }
 }

@@ -232,4 +232,26 @@ struct LayerTests {
         #expect(try daemon.connect().defaults(of: .everything).map(\.key) == [Array("a".utf8)])
         #expect(try Statectl.run(daemon, "set", "b", "2").exitCode == 0)
     }
+
+    @Test func `a pipe in a layer is refused, and keeps nobody waiting`() throws {
+        let daemon = try start()
+        try #require(mkfifo(path("run/defaults.d/pipe.json5"), 0o600) == 0)
+        let message = "\(path("run"))/defaults.d/pipe.json5 is not a file"
+        for _ in 0..<2 {
+            let refused = try Statectl.run(daemon, "reload")
+            #expect(refused.exitCode == 2 && refused.errorText.contains(message), "\(refused)")
+        }
+        #expect(unlink(path("run/defaults.d/pipe.json5")) == 0)
+        #expect(try Statectl.run(daemon, "reload").exitCode == 0)
+    }
+
+    @Test func `a reload shows no default of keys that not everybody may read`() throws {
+        try write("{ 'a/secret': 'one', 'a/open': 'two' }", "etc/defaults.d/10.json5")
+        let daemon = try start("{ keys: 'a/secret', read: ['root'] }, { keys: 'a/open' }")
+        try write("{ 'a/secret': 'other', 'a/open': 'new' }", "etc/defaults.d/10.json5")
+        let changes = try Statectl.run(daemon, "reload", "--dry-run").text
+        #expect(changes.contains("default of a/secret: (hidden) → (hidden)"), "\(changes)")
+        #expect(changes.contains("default of a/open: \"two\" → \"new\""), "\(changes)")
+        #expect(!changes.contains("other"))
+    }
 }

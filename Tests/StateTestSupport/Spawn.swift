@@ -37,6 +37,8 @@ func spawn(
     sigemptyset(&signals)
     posix_spawnattr_setsigmask(&attributes, &signals)
     sigaddset(&signals, SIGPIPE)
+    // A shell's background jobs ignore some: what tests start does not inherit that.
+    for number in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] { sigaddset(&signals, number) }
     posix_spawnattr_setsigdefault(&attributes, &signals)
     posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK))
     let argv = cStrings([Array(path.utf8)] + arguments)

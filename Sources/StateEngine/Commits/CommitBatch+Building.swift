@@ -143,3 +143,21 @@ extension BuiltBatch.Change {
         )
     }
 }
+
+extension CommitBatch {
+    /// The revision of the first transaction that a failure undoes, or nil.
+    var firstUndoneRevision: Int64? {
+        items.indices.first { !isPublished($0) }.map { items[$0].revision }
+    }
+}
+
+extension Record {
+    /// The delete that removes its key from storage.
+    func storedDelete(cause: Bytes, superseding place: CommitBatch.Place) -> StoredChange {
+        var change = stored(cause: cause, superseding: place)
+        change.value = nil
+        change.version = 0
+        change.expires = nil
+        return change
+    }
+}

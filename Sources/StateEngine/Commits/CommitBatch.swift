@@ -33,8 +33,10 @@ public final class CommitBatch: @unchecked Sendable {
         var metadata: [MetadataEntry] = []
         var byteCount = 0
         /// How many changes storage keeps, and the revision of the last one.
-        var storedCount = 0
-        var storedRevision: Int64 = 0
+        private(set) var storedCount = 0
+        private(set) var storedRevision: Int64 = 0
+        /// How many transactions have such changes.
+        private(set) var storedTransactionCount = 0
         /// How many of those storage may have later.
         var deferrableCount = 0
         /// The shortest time until which it must have them, in nanoseconds.
@@ -45,7 +47,12 @@ public final class CommitBatch: @unchecked Sendable {
         mutating func append(_ change: Record) {
             let older = change.older
             append(change, Place(revision: older?.revision ?? 0, ordinal: older?.ordinal ?? 0))
+            noteStored(change)
+        }
+
+        mutating func noteStored(_ change: Record) {
             storedCount += 1
+            if change.revision != storedRevision { storedTransactionCount += 1 }
             storedRevision = change.revision
         }
 
@@ -66,6 +73,7 @@ public final class CommitBatch: @unchecked Sendable {
             if !other.metadata.isEmpty { metadata += other.metadata }
             byteCount += other.byteCount
             storedCount += other.storedCount
+            storedTransactionCount += other.storedTransactionCount
             storedRevision = max(storedRevision, other.storedRevision)
             deferrableCount += other.deferrableCount
             delay = min(delay, other.delay)
@@ -77,9 +85,7 @@ public final class CommitBatch: @unchecked Sendable {
             changes.removeAll(keepingCapacity: true)
             superseded.removeAll(keepingCapacity: true)
             if !metadata.isEmpty { metadata = [] }
-            byteCount = 0
-            storedCount = 0
-            storedRevision = 0
+            (byteCount, storedCount, storedRevision, storedTransactionCount) = (0, 0, 0, 0)
             (deferrableCount, delay, isBarrier) = (0, .max, false)
         }
     }
@@ -108,6 +114,11 @@ public final class CommitBatch: @unchecked Sendable {
 
     /// How many transactions there are.
     public var transactionCount: Int { items.count }
+
+    /// How many of them have something for storage.
+    var storedTransactionCount: Int {
+        max(contents.storedTransactionCount, contents.metadata.isEmpty ? 0 : 1)
+    }
 
     /// How many changes ``forEachChange(_:)`` passes; changes of keys in memory do not count.
     public var changeCount: Int { contents.storedCount + (earlier?.count ?? 0) }
@@ -140,11 +151,6 @@ public final class CommitBatch: @unchecked Sendable {
 
     /// The revision of the first transaction; 0 if there is none.
     public var firstRevision: Int64 { items.first?.revision ?? 0 }
-
-    /// The revision of the first transaction that a failure undoes, or nil.
-    var firstUndoneRevision: Int64? {
-        items.indices.first { !isPublished($0) }.map { items[$0].revision }
-    }
 
     /// Whether nothing undoes a transaction.
     func isPublished(_ item: Int) -> Bool {
@@ -212,8 +218,7 @@ public final class CommitBatch: @unchecked Sendable {
     func append(_ change: Record, superseding place: Place) {
         contents.append(change, place)
         guard !change.isVolatile || place.revision > 0 else { return }
-        contents.storedCount += 1
-        contents.storedRevision = change.revision
+        contents.noteStored(change)
         if change.isPublished { contents.deferrableCount += 1 }
     }
 
@@ -285,14 +290,5 @@ extension Record {
             previousRevision: place.revision,
             previousOrdinal: place.ordinal
         )
-    }
-
-    /// The delete that removes its key from storage.
-    func storedDelete(cause: Bytes, superseding place: CommitBatch.Place) -> StoredChange {
-        var change = stored(cause: cause, superseding: place)
-        change.value = nil
-        change.version = 0
-        change.expires = nil
-        return change
     }
 }

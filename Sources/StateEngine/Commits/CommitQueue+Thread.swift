@@ -73,7 +73,7 @@ extension CommitQueue {
         let earlier = batch.earlier
         let isStored = batch.storedRevision != nil
         guard isStored || earlier != nil else { return }
-        let count = (isStored ? batch.transactionCount : 0) + (earlier?.transactionCount ?? 0)
+        let count = (isStored ? batch.storedTransactionCount : 0) + (earlier?.transactionCount ?? 0)
         let byteCount = (isStored ? batch.byteCount : 0) + (earlier?.byteCount ?? 0)
         let changeCount = batch.changeCount
         let nanoseconds = clinux_monotonic_nanoseconds() - start

@@ -65,7 +65,7 @@ final class DeferredChanges: @unchecked Sendable {
             )
             byteCount += record.byteCount
         }
-        transactionCount += batch.transactionCount
+        transactionCount += batch.storedTransactionCount
         self.due = min(self.due, due)
     }
 

@@ -16,7 +16,7 @@ package struct AccessRule: ~Copyable, Sendable {
     /// Whether it restricts setting or deleting.
     let limitsWriting: Bool
     /// Whether it restricts reading.
-    let limitsReading: Bool
+    package let limitsReading: Bool
     /// Whether it restricts watching.
     let limitsSight: Bool
 

@@ -41,6 +41,8 @@ package struct StoreLocation: Sendable {
     package var log: String { database + "-wal" }
     /// What a restore or a salvage writes until it has all values.
     package var unfinished: String { database + ".salvage" }
+    /// The same, or what it is made of.
+    var unfinishedFiles: [String] { [unfinished, unfinished + ".new"] }
     /// The file of the ``StoreStamp``.
     package var stamp: String { database + "-mark" }
     /// The file that reserves disk space.

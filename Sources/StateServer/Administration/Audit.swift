@@ -30,18 +30,19 @@ final class Audit {
         guard let setting = core.rules?.rule(for: change.key)?.settings.isAudited, setting.value
         else { return }
         let cause = core.cause(of: change)
-        let key = StateError.quoted(change.key)
+        // The whole key, and at the end: what it contains cannot be taken for what the daemon says.
+        let key = StateError.quoted(change.key, upTo: change.key.count)
         guard !cause.isExpiry else {
             return settings.options.log(
                 .notice,
-                "audit: key \(key) expired at revision \(revision), \(setting.rule)"
+                "audit: expired at revision \(revision), \(setting.rule): key \(key)"
             )
         }
         let operation = change.isDeleted ? "deleted" : "set"
         settings.options.log(
             .notice,
-            "audit: key \(key) was \(operation) at revision \(revision) by uid \(cause.uid), "
-                + "pid \(cause.pid) (\(cause.command)), \(setting.rule)"
+            "audit: \(operation) at revision \(revision) by uid \(cause.uid), pid \(cause.pid) "
+                + "(\(cause.command)), \(setting.rule): key \(key)"
         )
     }
 }

@@ -143,6 +143,9 @@ extension ListeningSocket {
         guard status.st_mode & S_IFMT == S_IFSOCK else {
             throw StateError(.err, "\(path) exists and is not a socket; it was left alone")
         }
+        // One that was ended between bind and the change of its mode; nobody can connect to it.
+        let isUnfinished = status.st_mode & 0o7777 == 0 && status.st_uid == geteuid()
+        if isUnfinished, geteuid() != 0 { return try unlinkStale(path) }
         let probe = try makeSocket()
         defer { Glibc.close(probe) }
         if address.withAddress({ connect(probe, $0, $1) }) == 0 {
@@ -156,6 +159,10 @@ extension ListeningSocket {
         case EAGAIN, EPROTOTYPE: throw .served(path, by: nil)
         default: throw StateError(failed: "connecting to the existing socket \(path)")
         }
+        try unlinkStale(path)
+    }
+
+    private static func unlinkStale(_ path: String) throws(StateError) {
         guard unlink(path) == 0 || errno == ENOENT else {
             throw StateError(failed: "removing the stale socket \(path)")
         }

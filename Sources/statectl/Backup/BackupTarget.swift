@@ -4,7 +4,8 @@ import StateModel
 
 /// The file that a backup is written to, under another name until it is whole.
 ///
-/// Only a file is replaced, or what does not exist: a device, a pipe or a link is written to.
+/// Only a file is replaced, or what does not exist: a device, a pipe or a link is written to, unless
+/// everything is to be replaced.
 final class BackupTarget {
     private let path: String
     /// The other name; nil if the file itself is written to.
@@ -14,7 +15,17 @@ final class BackupTarget {
     private var isFinished = false
 
     /// Opens it; `-` is standard output.
-    init(_ name: [UInt8], mode: mode_t = 0o600) throws(Failure) {
+    ///
+    /// - Parameters:
+    ///   - name: The file.
+    ///   - mode: Its permissions, whatever the umask.
+    ///   - replacesAll: A link is replaced, not followed: others may have put it there.
+    /// - Throws: ``Failure`` if it cannot be opened.
+    init(
+        _ name: [UInt8],
+        mode: mode_t = 0o600,
+        replacesAll: Bool = false
+    ) throws(Failure) {
         path = String(decoding: name, as: UTF8.self)
         guard name != "-".bytes else {
             guard isatty(STDOUT_FILENO) == 0 else {
@@ -24,7 +35,8 @@ final class BackupTarget {
             return
         }
         var status = stat()
-        let isReplaced = lstat(path, &status) != 0 || status.st_mode & S_IFMT == S_IFREG
+        let isReplaced =
+            replacesAll || lstat(path, &status) != 0 || status.st_mode & S_IFMT == S_IFREG
         draft = isReplaced ? "\(path).\(processNumber).new" : nil
         descriptor =
             if let draft {
@@ -36,6 +48,7 @@ final class BackupTarget {
             clinux_remove_drafts_on_signals()
             clinux_draft(AT_FDCWD, draft, 0)
         }
+        if draft != nil, descriptor >= 0 { fchmod(descriptor, mode) }
         guard descriptor >= 0 else {
             throw .file("cannot write \(draft ?? path): \(lastError)")
         }

@@ -81,7 +81,8 @@ private struct Completion {
         let pattern = prefix.isEmpty ? Pattern.everything : try Invocation.literal(prefix)
         // A name is after what it begins with; the name itself is asked for.
         var names = try client().children(of: pattern, after: typed == prefix ? nil : typed)
-        var found = try isKey(typed) ? [typed] : []
+        // It may be one that this user may not read.
+        var found = (try? isKey(typed)) ?? false ? [typed] : []
         while found.count < Self.countLimit, !deadline.hasPassed, let page = try names.next() {
             let matching = page.filter { $0.starts(with: typed) }
             found += matching

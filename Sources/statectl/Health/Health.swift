@@ -77,7 +77,7 @@ extension Statectl {
         let client = try invocation.connect()
         let metrics = try attempt(try client.metrics())
         // Another user runs the collector.
-        let target = try BackupTarget(path, mode: 0o644)
+        let target = try BackupTarget(path, mode: 0o644, replacesAll: true)
         try target.write(metrics)
         try target.finish()
     }

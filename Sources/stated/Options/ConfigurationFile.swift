@@ -32,11 +32,11 @@ struct ConfigurationFile {
         accounts: AccountDirectory = .system,
         _ findings: ConfigurationFindings
     ) throws(StateError) -> Configuration {
-        var files = [try ConfigurationFile(path)]
+        var files = [ConfigurationFile(path, try bytes(path))]
         let layers = ConfigurationLayers(of: path, files[0].document.value)
         for folder in ["rules.d", "defaults.d"] {
             for file in try layers.files(in: folder) {
-                var read = try ConfigurationFile(file.path)
+                var read = ConfigurationFile(file.path, try bytes(ofFound: file.path))
                 // An empty file hides those of lower layers.
                 guard !read.isEmpty else { continue }
                 (read.name, read.hasDefaults) = (file.name, folder == "defaults.d")
@@ -77,9 +77,8 @@ struct ConfigurationFile {
         throw StateError(.err, findings.summary ?? "\(path) cannot be used")
     }
 
-    private init(_ path: String) throws(StateError) {
+    private init(_ path: String, _ bytes: [UInt8]) {
         self.path = path
-        let bytes = try ConfigurationFile.bytes(path)
         isEmpty = bytes.isEmpty
         document = JSON5Document(bytes)
     }
@@ -106,8 +105,24 @@ struct ConfigurationFile {
 
     // MARK: Files
 
+    /// The bytes of a file that is named on the command line, which may be a pipe.
     static func bytes(_ path: String) throws(StateError) -> [UInt8] {
-        let descriptor = path == "-" ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC)
+        try bytes(path, path == "-" ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC))
+    }
+
+    /// The bytes of a file that was found in a directory: a pipe there would never end.
+    static func bytes(ofFound path: String) throws(StateError) -> [UInt8] {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+        var (status, null) = (stat(), stat())
+        let isKnown = fstat(descriptor, &status) == 0 && stat("/dev/null", &null) == 0
+        if isKnown, status.st_mode & S_IFMT != S_IFREG, status.st_rdev != null.st_rdev {
+            close(descriptor)
+            throw StateError(.err, "\(path) is not a file; remove it from the directory")
+        }
+        return try bytes(path, descriptor)
+    }
+
+    private static func bytes(_ path: String, _ descriptor: Int32) throws(StateError) -> [UInt8] {
         guard descriptor >= 0 else { throw unreadable(path) }
         defer { close(descriptor) }
         var bytes: [UInt8] = []

@@ -75,7 +75,9 @@ struct ConfigurationLayers {
         else { return nil }
         let paths = (others + [ownDirectory]).map { $0 + name }
         guard let file = paths.last(where: { access($0, F_OK) == 0 }) else { return nil }
-        return Result { () throws(StateError) in JSON5Document(try ConfigurationFile.bytes(file)) }
+        return Result { () throws(StateError) in
+            JSON5Document(try ConfigurationFile.bytes(ofFound: file))
+        }
     }
 
     /// The files in a directory; none if there is no such directory.

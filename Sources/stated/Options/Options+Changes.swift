@@ -30,11 +30,20 @@ extension Options {
             old.isLive ? report.changed.append(change) : report.needsRestart.append(change)
         }
         let rules = configuration.rules
-        report.changed += rules.byKey.standards
-            .changes(to: next.configuration.rules.byKey.standards).map { key, old, new in
-                let name = "default of \(String(decoding: key, as: UTF8.self))"
-                return ReloadReport.Change(option: name, old: old, new: new)
+        // The loop uses the table itself.
+        let tables = [rules, next.configuration.rules].map { KeyRules(copying: $0.byKey) }
+        let defaults = tables[0].standards.changes(to: tables[1].standards)
+        report.changed += defaults.map { key, old, new in
+            // Whoever may reload need not be allowed to read; the log has it, too.
+            let isHidden = key.withUnsafeBytes { key in
+                tables.contains { $0.rule(for: key)?.access.limitsReading ?? false }
             }
+            return ReloadReport.Change(
+                option: "default of \(String(decoding: key, as: UTF8.self))",
+                old: isHidden ? old.map { _ in "(hidden)" } : old,
+                new: isHidden ? new.map { _ in "(hidden)" } : new
+            )
+        }
         report.changed += RuleChanges(rules.policies, next.configuration.rules.policies).changes
         report.needsRestart += RuleChanges(locations, next.configuration.rules.locations).changes
         return report
