@@ -10,7 +10,8 @@ enum Moment: Hashable {
     case now
 
     /// Reads `12`, `now`, `today`, `yesterday`, `10 minutes ago`, `1h30m ago`, `-2h`, `@1700000000`,
-    /// `07:30`, `2026-11-25`, `2026-11-25 07:30[:15]` (local), or the same with `T` and `Z` (UTC).
+    /// `07:30`, `2026-11-25`, `2026-11-25 07:30[:15[.123]]` (local), or a date with `T` and with `Z`
+    /// (UTC) or an offset such as `+01:00`.
     ///
     /// - Returns: Nil for anything else.
     init?(_ text: String, now: Int64 = Moment.currentTime) {
@@ -20,10 +21,12 @@ enum Moment: Hashable {
             self = .now
         } else if let days = ["today": 0, "yesterday": -1][text] {
             self = .time(Moment.midnight(now, addingDays: days))
-        } else if text.hasPrefix("@"), let seconds = Int64(text.dropFirst()), seconds >= 0 {
+        } else if text.hasPrefix("@"), let seconds = Int64(text.dropFirst()), seconds >= 0,
+            seconds <= .max / 1_000
+        {
             self = .time(seconds * 1_000)
         } else if let length = Moment.past(text) {
-            self = .time(now - length)
+            self = .time(max(0, now - length))
         } else if let time = Moment.date(text, now) {
             self = .time(time)
         } else {
@@ -58,7 +61,9 @@ enum Moment: Hashable {
             rest = rest.dropFirst(word.count)
             guard let count = Int64(digits), count < 1_000_000_000, let unit = units[String(word)]
             else { return nil }
-            sum += count * unit
+            let (next, overflows) = sum.addingReportingOverflow(count * unit)
+            guard !overflows else { return nil }
+            sum = next
         }
     }
 
@@ -91,30 +96,63 @@ enum Moment: Hashable {
 
     /// The time of a date, of a time of day, or of both.
     private static func date(_ text: String, _ now: Int64) -> Int64? {
-        let isUniversal = text.hasSuffix("Z")
-        let words = text.dropLast(isUniversal ? 1 : 0).split { $0 == " " || $0 == "T" }
+        let (text, offset) = splitOffset(text)
+        var words = text.split { $0 == " " || $0 == "T" }[...]
+        guard !words.isEmpty else { return nil }
         var parts = local(now)
         (parts.tm_hour, parts.tm_min, parts.tm_sec, parts.tm_isdst) = (0, 0, 0, -1)
-        var rest = words[...]
-        if let day = rest.first.flatMap({ numbers($0, "-", 3...3) }), day[0] >= 1_970,
-            (1...12).contains(day[1]), (1...31).contains(day[2])
-        {
+        if let day = words.first.flatMap({ numbers($0, "-", 3...3) }) {
+            guard isDay(day) else { return nil }
             (parts.tm_year, parts.tm_mon, parts.tm_mday) = (day[0] - 1_900, day[1] - 1, day[2])
-            rest = rest.dropFirst()
-        } else if isUniversal {
+            words.removeFirst()
+        } else if offset != nil {
             return nil
         }
-        if let clock = rest.first {
-            let clock = clock.split(separator: ".", maxSplits: 1)[0]
-            guard let time = numbers(clock, ":", 2...3), time[0] < 24, time[1] < 60,
-                time.count < 3 || time[2] < 61
-            else { return nil }
-            (parts.tm_hour, parts.tm_min) = (time[0], time[1])
-            parts.tm_sec = time.count == 3 ? time[2] : 0
-            rest = rest.dropFirst()
+        var milliseconds: Int64 = 0
+        if let word = words.popFirst() {
+            guard let clock = timeOfDay(word) else { return nil }
+            (parts.tm_hour, parts.tm_min, parts.tm_sec) = (clock.hour, clock.minute, clock.second)
+            milliseconds = clock.milliseconds
         }
-        guard !words.isEmpty, rest.isEmpty else { return nil }
-        return Int64(isUniversal ? timegm(&parts) : mktime(&parts)) * 1_000
+        guard words.isEmpty else { return nil }
+        let seconds = offset.map { Int64(timegm(&parts)) - $0 } ?? Int64(mktime(&parts))
+        return seconds * 1_000 + milliseconds
+    }
+
+    /// Takes `Z`, or an offset such as `+01:00`, from the end.
+    ///
+    /// - Returns: The rest, and the offset in seconds; nil if there is none: the time is local.
+    private static func splitOffset(_ text: String) -> (Substring, Int64?) {
+        if text.hasSuffix("Z") { return (text.dropLast(), 0) }
+        let end = text.suffix(6)
+        guard end.count == 6, end.hasPrefix("+") || end.hasPrefix("-"),
+            let parts = numbers(end.dropFirst(), ":", 2...2), parts[0] < 24, parts[1] < 60
+        else { return (text[...], nil) }
+        let seconds = Int64(parts[0]) * 3_600 + Int64(parts[1]) * 60
+        return (text.dropLast(6), end.hasPrefix("-") ? -seconds : seconds)
+    }
+
+    /// Whether the calendar has a year, month and day.
+    private static func isDay(_ day: [Int32]) -> Bool {
+        var parts = tm()
+        (parts.tm_year, parts.tm_mon, parts.tm_mday) = (day[0] - 1_900, day[1] - 1, day[2])
+        _ = timegm(&parts)
+        return day[0] >= 1_970 && parts.tm_mon == day[1] - 1 && parts.tm_mday == day[2]
+    }
+
+    /// Reads `07:30`, `07:30:15`, or `07:30:15.` and 1 to 9 digits, of which milliseconds count.
+    private static func timeOfDay(
+        _ text: Substring
+    ) -> (hour: Int32, minute: Int32, second: Int32, milliseconds: Int64)? {
+        let halves = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
+        guard let time = numbers(halves[0], ":", halves.count == 2 ? 3...3 : 2...3),
+            time[0] < 24, time[1] < 60, time.count < 3 || time[2] < 60
+        else { return nil }
+        let digits = halves.count == 2 ? halves[1] : "0"
+        guard (1...9).contains(digits.count), digits.allSatisfy({ $0.isASCII && $0.isNumber }),
+            let milliseconds = Int64((digits + "00").prefix(3))
+        else { return nil }
+        return (time[0], time[1], time.count == 3 ? time[2] : 0, milliseconds)
     }
 
     private static func numbers(

@@ -81,38 +81,18 @@ struct CompactionTests {
         throws
     {
         let directory = try TemporaryDirectory()
-        let source = try directory.write(
-            """
-            #define _GNU_SOURCE
-            #include <dlfcn.h>
-            #include <stdlib.h>
-            #include <time.h>
-            #include <unistd.h>
-            int clock_gettime(clockid_t clock, struct timespec *time) {
-                int (*real)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
-                int result = real(clock, time);
-                if (clock == CLOCK_REALTIME && access(getenv("AHEAD"), F_OK) == 0)
-                    time->tv_sec += 10L * 365 * 86400;
-                return result;
-            }
-
-            """,
-            to: "clock.c"
-        )
-        let (library, ahead) = (directory.path(of: "clock.so"), directory.path(of: "ahead"))
-        let compiled = try runCommand("clang", ["-shared", "-fPIC", "-o", library, source])
-        try #require(compiled.exitCode == 0, "\(compiled)")
+        let clock = try MovedClock(in: directory)
         let daemon = try Daemon(
             "--history-age",
             "2s",
             directory: directory,
-            environment: ["LD_PRELOAD": library, "AHEAD": ahead]
+            environment: clock.environment
         )
         try set(daemon, 50)
-        try directory.write("", to: "ahead")
+        try clock.moveAhead()
         let client = try daemon.connect()
         try client.set([1], for: "ahead")
-        unlink(ahead)
+        clock.moveBack()
         let entry = try #require(try client.entry(for: "ahead"))
         #expect(entry.time > Int64(time(nil)) * 1_000 + 300_000_000_000)
         try set(daemon, 50)

@@ -45,6 +45,60 @@ struct MomentTests {
         #expect(try client.revision(at: .max / 2) == commits.last?.revision)
     }
 
+    @Test func `commits under a clock that was ahead do not hide later ones`() throws {
+        let directory = try TemporaryDirectory()
+        let clock = try MovedClock(in: directory)
+        let daemon = try Daemon(directory: directory, environment: clock.environment)
+        let client = try daemon.connect()
+        func commit(_ count: Int) throws -> [(revision: Int64, time: Int64)] {
+            try (0..<count).map { number in
+                let revision = try client.set([UInt8(number)], for: "k").revision
+                let time = try #require(try client.entry(for: "k")).time
+                usleep(2_500)
+                return (revision, time)
+            }
+        }
+        let before = try commit(20)
+        try clock.moveAhead()
+        let ahead = try commit(30)
+        clock.moveBack()
+        let after = try commit(10)
+        for commit in before.dropLast() + after {
+            #expect(try client.revision(at: commit.time) == commit.revision)
+        }
+        #expect(try client.revision(at: MomentTests.now) == after.last?.revision)
+        #expect(try #require(ahead.first).time > MomentTests.now)
+        try daemon.stop()
+    }
+
+    @Test func `a time that history prints means the state with that change`() throws {
+        for value in ["1", "2", "3"] { try set(value, for: "a") }
+        for line in try run("history", "a").lines {
+            let words = line.split(separator: "\t")
+            let shown = try #require(words.first { $0.contains("T") && $0.contains(":") })
+            #expect(try run("get", "a", "--at", String(shown)).text == "\(words.last ?? "")\n")
+        }
+        let whole = "2999-01-01T00:00:00"
+        for good in [".1", ".123456789", "Z", ".5Z", ".123+01:00", "-05:30"] {
+            #expect(try run("get", "a", "--at", whole + good).text == "3\n", "\(good)")
+        }
+    }
+
+    @Test func `what is no time is refused`() throws {
+        let long = Array(repeating: "999999999w", count: 16).joined() + " ago"
+        let bads = [
+            "2026-11-25 08:30.garbage", "2026-11-25 08:30.5", "2026-11-25 08:30:01.",
+            "2026-11-25 08:30:01.1234567890", "2026-11-25 08:30:01.5x", "2026-02-31",
+            "2025-02-29T00:00:00Z", "08:30+01:00", "2026-11-25T08:30:00+25:00",
+            "@9223372036854775807", long,
+        ]
+        for bad in bads {
+            let refused = try run("get", "a", "--at=\(bad)")
+            #expect(refused.exitCode == 2, "\(bad)")
+            #expect(refused.errorText.contains("--at takes a revision"), "\(bad)")
+        }
+    }
+
     @Test func `a time before the history is an error, not an empty state`() throws {
         let first = try set("1", for: "a")
         try set("2", for: "a")

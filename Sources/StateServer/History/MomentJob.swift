@@ -1,10 +1,11 @@
 import StateEngine
 import StateWire
 
-/// STATE.MOMENT: finds the newest revision at a wall time, by halves.
+/// STATE.MOMENT: finds the newest revision that is not later than a wall time.
 ///
-/// The times of commits rise with their revisions, unless somebody sets the clock back: then the
-/// revision that is found is one of those at that time.
+/// The times of commits rise with their revisions, unless somebody sets the clock back. So the newest
+/// revisions are looked at one by one, newest first: no time among them hides another. Before them
+/// the steps double, and the last one is searched by halves, which relies on rising times there.
 ///
 /// `@unchecked Sendable`: the history thread uses it between submission and finish, the loop thread
 /// before and after.
@@ -18,6 +19,8 @@ final class MomentJob: ConnectionJob, @unchecked Sendable {
     private var first: Int64 = 0
     /// No later revision can be the one.
     private var last: Int64
+    /// How many of the newest revisions are looked at one by one.
+    private static let singleCount: Int64 = 1_000
 
     /// - Parameters:
     ///   - time: Milliseconds since 1970.
@@ -33,18 +36,10 @@ final class MomentJob: ConnectionJob, @unchecked Sendable {
             let isCompacted = compacted > 1
             if isCompacted { first = max(first, compacted - 1) }
             let end = last
+            try goBack(through: end, in: history)
             while first < last {
                 let middle = first + (last - first + 1) / 2
-                var found: (revision: Int64, time: Int64)?
-                _ = try history.forEachChange(after: .end(of: middle - 1), through: end) { change in
-                    found = (change.revision, change.time)
-                    return false
-                }
-                if let found, found.time <= time {
-                    first = found.revision
-                } else {
-                    last = middle - 1
-                }
+                try look(at: middle, through: end, in: history)
             }
             if isCompacted, first < compacted {
                 throw StateError(
@@ -54,6 +49,38 @@ final class MomentJob: ConnectionJob, @unchecked Sendable {
             }
             return true
         }
+    }
+
+    /// Looks at revisions from the newest back, until one is not later.
+    private func goBack(through end: Int64, in history: any HistoryReading) throws {
+        var step: Int64 = 1
+        while first < last {
+            let probe = max(first + 1, last - (step - 1))
+            guard try !look(at: probe, through: end, in: history) else { return }
+            if end - last >= MomentJob.singleCount { step *= 2 }
+        }
+    }
+
+    /// Moves `first` or `last` to what the first change from a revision on says.
+    ///
+    /// - Returns: Whether that change is not later.
+    @discardableResult
+    private func look(
+        at revision: Int64,
+        through end: Int64,
+        in history: any HistoryReading
+    ) throws -> Bool {
+        var found: (revision: Int64, time: Int64)?
+        _ = try history.forEachChange(after: .end(of: revision - 1), through: end) { change in
+            found = (change.revision, change.time)
+            return false
+        }
+        guard let found, found.time <= time else {
+            last = revision - 1
+            return false
+        }
+        first = found.revision
+        return true
     }
 
     func writeReply(_ context: inout CommandContext) {

@@ -43,6 +43,7 @@ extension Help {
           now, today, yesterday            the last two are midnight
           '10 minutes ago', '1h30m ago'    or -10m
           07:30, '2026-11-25 07:30:15'     local time; 2026-11-25T06:30:15Z is UTC
+          2026-11-25T07:30:15.123+01:00    as history prints it
           @1700000000                      seconds since 1970
 
           --defaults  the keys that were set to something else than their default, with - for it
