@@ -11,6 +11,9 @@ extension Client {
         case check(Key, revision: Int64)
     }
 
+    /// The most arguments of one request; a step of ``apply(_:isDryRun:)`` has up to 5.
+    package static let argumentLimit = FrameParser.Limits().argumentCount
+
     /// Makes all steps one commit, or none of them.
     ///
     /// - Parameters:
@@ -18,7 +21,8 @@ extension Client {
     ///   - isDryRun: Only checks that they can be made, by conditions and rules; changes nothing.
     /// - Returns: The commit, on stable storage; its count has set keys and deleted ones.
     /// - Throws: ``StateError/Code/conflict``, naming the key and its revision, if a check fails:
-    ///   nothing has changed. Else as ``set(_:for:if:durability:expiresAfter:livingAs:)``.
+    ///   nothing has changed. ``StateError/Code/tooBig`` if one request cannot hold the steps. Else
+    ///   as ``set(_:for:if:durability:expiresAfter:livingAs:)``.
     @discardableResult
     public func apply(_ steps: [Step], isDryRun: Bool = false) throws(StateError) -> Commit {
         var arguments: [[UInt8]] = []
@@ -47,6 +51,13 @@ extension Client {
         }
         arguments = [Array("STATE.APPLY".utf8), Array(String(count).utf8)] + arguments
         if isDryRun { arguments.add("DRYRUN") }
+        guard arguments.count <= Self.argumentLimit else {
+            let fitting = count * (Self.argumentLimit - 3) / (arguments.count - 2)
+            throw StateError(
+                .tooBig,
+                "one commit cannot hold \(count) steps; the limit is about \(fitting) such steps, \(Self.argumentLimit) arguments"
+            )
+        }
         let reply = try call(arguments, isDryRun ? .needsRESP3 : [.write, .needsRESP3])
         return try Self.commit(Fields(reply, of: "STATE.APPLY"), count: count)
     }
