@@ -1,3 +1,4 @@
+import Glibc
 import StateClient
 import StateEngine
 import StateTestSupport
@@ -12,7 +13,8 @@ struct ApplyCommandTests {
         directory = try TemporaryDirectory()
         let rules = """
             { rules: [ { keys: "audio/volume", schema: { type: "number", maximum: 1 } },
-                       { keys: "fixed", readonly: true } ] }
+                       { keys: "fixed", readonly: true },
+                       { keys: "brief", expire: "1h" } ] }
             """
         daemon = try Daemon("--config", directory.write(rules, to: "stated.json5"))
     }
@@ -152,6 +154,57 @@ struct ApplyCommandTests {
         let done = try apply("{ \"k/\": { \(members) } }", "--prune")
         #expect(done.lines.last == "20000 added, 0 changed, 0 deleted; revision \(before + 1)")
         #expect(try apply("{ \"k/\": { \(members) } }", "--prune").text == "nothing changed\n")
+    }
+
+    @Test func `at the revision of the commit the keys that were equal are still equal`() throws {
+        let client = try daemon.connect()
+        try client.set(Array("1".utf8), for: "b")
+        let isDone = StateLock(false)
+        let thread = WorkerThread(name: "test-writer")
+        thread.start { [path = daemon.socketPath] in
+            let writer = try? Client(socket: path)
+            while !isDone.withLock({ $0 }) {
+                for value in ["2", "1"] {
+                    _ = try? writer?.set(Array(value.utf8), for: "b")
+                    usleep(3_000)
+                }
+            }
+        }
+        defer {
+            isDone.withLock { $0 = true }
+            thread.join()
+        }
+        for number in 0..<40 {
+            let text = "{ a: \"\(number)\", b: \"1\" }"
+            #expect(try apply(text, "--dry-run").exitCode == 0)
+            let done = try apply(text)
+            guard done.exitCode == 0 else { continue }
+            let last = try #require(done.lines.last?.split(separator: " ").last)
+            let entry = try client.entry(for: "b", at: try #require(Int64(last)))
+            #expect(entry?.value == Array("1".utf8))
+        }
+    }
+
+    @Test func `a value that expires is set without a time, unless its rule gives one`() throws {
+        _ = try Statectl.run(daemon, "set", "a=1", "--ttl", "1h")
+        _ = try Statectl.run(daemon, "set", "brief=1")
+        let text = #"{ a: "1", brief: "1" }"#
+        let done = try apply(text)
+        #expect(done.lines.first == "~ a = 1\twas 1" && done.lines.count == 2)
+        #expect(try daemon.connect().lifetime(of: "a") == .unlimited)
+        #expect(try daemon.connect().lifetime(of: "brief") != .unlimited)
+        #expect(try apply(text).text == "nothing changed\n")
+    }
+
+    @Test func `steps that one request cannot hold are refused before they are sent`() throws {
+        let client = try daemon.connect()
+        let error = #expect(throws: StateError.self) {
+            try client.apply(Array(repeating: .delete("a"), count: 524_288))
+        }
+        #expect(error?.code == .tooBig)
+        let sentence = "cannot hold 524288 steps; the limit is about 52428"
+        #expect(error?.message.contains(sentence) == true)
+        try client.ping()
     }
 
     @Test func `writers of the same keys do not mix with it`() throws {

@@ -18,7 +18,7 @@ extension Statectl {
         var attempts = 1
         while commit == nil, !changes.isEmpty {
             do throws(StateError) {
-                commit = try client.apply(changes.steps, isDryRun: isDryRun)
+                commit = try client.apply(changes.steps(isDryRun: isDryRun), isDryRun: isDryRun)
             } catch {
                 guard error.code == .conflict, attempts < attemptCount else {
                     throw .refused(error)

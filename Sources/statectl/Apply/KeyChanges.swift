@@ -18,6 +18,8 @@ struct KeyChanges {
     }
 
     private(set) var changes: [Change] = []
+    /// The keys that are as asked for already, with their last changes.
+    private var equals: [Client.Step] = []
 
     var isEmpty: Bool { changes.isEmpty }
 
@@ -31,7 +33,12 @@ struct KeyChanges {
         let keys = Array(desired.values.keys)
         for (key, entry) in zip(keys, try client.entries(for: keys)) {
             let entry = entry.flatMap { $0.isDefault ? nil : $0 }
-            note(key, entry?.value, desired.values[key] ?? nil, entry?.revision ?? 0)
+            let after: [UInt8]? = desired.values[key] ?? nil
+            if entry?.value == after, try !Self.ends(entry, of: key, client) {
+                equals.append(.check(key, revision: entry?.revision ?? 0))
+            } else {
+                note(key, entry?.value, after, entry?.revision ?? 0)
+            }
         }
         for prefix in prefixes {
             var pages = client.pages(of: prefix)
@@ -70,16 +77,35 @@ struct KeyChanges {
         _ after: [UInt8]?,
         _ revision: Int64
     ) {
-        guard before != after else { return }
         changes.append(Change(key: key, before: before, after: after, revision: revision))
     }
 
-    /// The steps that make them, unless somebody changes one of the keys before.
-    var steps: [Client.Step] {
-        changes.flatMap { change -> [Client.Step] in
-            let check = Client.Step.check(change.key, revision: change.revision)
-            return [check, change.after.map { .set(change.key, $0) } ?? .delete(change.key)]
+    /// Whether a value is deleted although the rules of its key do not say so.
+    private static func ends(
+        _ entry: Client.Entry?,
+        of key: Key,
+        _ client: Client
+    ) throws(StateError) -> Bool {
+        guard let entry, entry.expires != nil || entry.lifetime != nil else { return false }
+        let option = entry.expires != nil ? "expire" : "lifetime"
+        return try !client.explain(key).contains { $0.name == option && $0.rule > 0 }
+    }
+
+    /// The steps that make them, unless somebody changes a key of the file before, or a deleted one.
+    ///
+    /// A dry run has no such conditions: it changes nothing that they could protect. Keys that
+    /// are as asked for have conditions as far as the request has room for them.
+    func steps(isDryRun: Bool) -> [Client.Step] {
+        let steps = changes.map { change -> Client.Step in
+            change.after.map { .set(change.key, $0) } ?? .delete(change.key)
         }
+        guard !isDryRun else { return steps }
+        let conditional = zip(changes, steps).flatMap { change, step -> [Client.Step] in
+            [.check(change.key, revision: change.revision), step]
+        }
+        // STATE.APPLY and its number; SET key value IFREV r; CHECK key r.
+        let room = (Client.argumentLimit - 2 - changes.count * 5) / 3
+        return Array(equals.prefix(max(0, room))) + conditional
     }
 
     /// Prints a line for each, and how many there are; without a commit they were not made.

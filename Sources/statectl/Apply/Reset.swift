@@ -10,8 +10,9 @@ extension Statectl {
         let entries = try attempt(try setEntries(of: pattern, client))
         let changes = KeyChanges(resetting: entries, to: defaults)
         let isDryRun = invocation.has("--dry-run")
+        let steps = changes.steps(isDryRun: isDryRun)
         let commit =
-            changes.isEmpty ? nil : try attempt(try client.apply(changes.steps, isDryRun: isDryRun))
+            changes.isEmpty ? nil : try attempt(try client.apply(steps, isDryRun: isDryRun))
         try changes.write(
             isDryRun ? nil : commit,
             isDryRun: isDryRun,

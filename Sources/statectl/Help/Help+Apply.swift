@@ -26,11 +26,15 @@ extension Help {
 
         and at the end how many there are, or 'nothing changed': then there was no commit. --json
         prints "op", "key", "value" and "previous", and at the end "count" and "revision". If a rule
-        refuses a change, nothing changes, and it exits 4. If somebody else changes one of the keys
-        meanwhile, it compares again.
+        refuses a change, nothing changes, and it exits 4. If somebody else changes a key of the file
+        meanwhile, it compares again: at the revision of the commit, all keys are as the file says.
+
+        A value that expires or ends with a process is different, unless a rule says so: it is set
+        without a time. More than about 200000 changes do not fit into one commit.
 
           --dry-run  print what would change, and change nothing; rules are checked, too
-          --prune    delete all other keys below the prefixes in the file
+          --prune    delete all other keys below the prefixes in the file; a key that somebody
+                     adds there during the run may stay, until the next run
           --all      with --prune, if the prefix is / alone: delete all other keys
 
         examples:
