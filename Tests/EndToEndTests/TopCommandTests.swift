@@ -52,6 +52,23 @@ struct TopCommandTests {
         #expect(try Statectl.run(other, "top", "--once", "--interval", "100ms").exitCode == 0)
     }
 
+    @Test func `a key that is busy now is the first, although others changed more before`() throws {
+        let client = try daemon.connect()
+        _ = try client.activity()
+        for number in 0..<4_800 { try client.set([], for: Key("old\(number % 120)")) }
+        let deadline = Deadline(after: .seconds(60))
+        var rows: [Client.ActivityCount] = []
+        repeat {
+            try #require(!deadline.hasPassed, "\(rows.first.map { "\($0)" } ?? "none")")
+            try client.set([], for: "hot")
+            usleep(200_000)
+            rows = try client.activity().keys
+        } while rows.first?.name != Array("hot".utf8)
+        #expect(rows[0].changes < rows[1].changes && rows[0].changesPerSecond < 20)
+        let json = try Statectl.run(daemon, "top", "--once", "--json", "--interval", "100ms").text
+        #expect(json.contains(#""keys":[{"key":"hot","#), "\(json)")
+    }
+
     @Test func `what nobody looks at is not counted, and is no watch`() throws {
         let client = try daemon.connect()
         #expect(try client.activity().keys.isEmpty)

@@ -1,5 +1,5 @@
-import CLinux
 import StateEngine
+import StateSystem
 import StateWire
 
 /// STATE.TOP: which keys change most, and who changes them.
@@ -8,28 +8,18 @@ import StateWire
 /// it counts, it is one more watch of everything: it runs when commits are published, so no write
 /// waits for it. Used only by the loop thread, under the keyspace's lock.
 final class Activity {
-    /// How long it counts after a question, in milliseconds.
-    private static let milliseconds: Int64 = 10_000
-    /// The most keys, and writers, that are kept when there are twice as many: the busiest.
-    private static let limit = 1_000
     /// The most that are reported.
     private static let shownCount = 100
 
-    private struct Count {
-        var changes: Int64 = 0
-        var bytes: Int64 = 0
-    }
-
     private var subscription: CommitSubscription?
-    private var keys: [[UInt8]: Count] = [:]
-    private var writers: [[UInt8]: Count] = [:]
-    private var askedAt: Int64 = 0
+    private var counting = ActivityCounting(at: 0)
+    /// Wall time, in milliseconds.
     private var beganAt: Int64 = 0
 
     /// Watchers in the keyspace's hub that do not belong to STATE.WATCH.
     var watcherCount: Int { subscription == nil ? 0 : 1 }
 
-    /// Writes the counts since counting began.
+    /// Writes the counts since counting began, and the rates.
     func write(_ context: inout CommandContext) throws(StateError) {
         try context.requireAdmin("STATE.TOP")
         guard context.showsEverything else {
@@ -38,31 +28,38 @@ final class Activity {
                 "STATE.TOP would show keys that uid \(context.connection.peer.uid) may not read"
             )
         }
-        askedAt = context.time
-        begin(context.core, at: context.time)
+        let time = SystemClock.monotonicMilliseconds()
+        begin(context.core, at: time, wallTime: context.time)
+        counting.askedAt = time
         context.output.writeMap(4, context.version)
         context.output.writeField("time", context.time)
         context.output.writeField("since", beganAt)
         context.output.writeBulk("keys")
-        Activity.write(keys, to: &context)
+        Activity.write(counting.keys.rows(Activity.shownCount, at: time), to: &context)
         context.output.writeBulk("writers")
-        Activity.write(writers, to: &context)
+        Activity.write(counting.writers.rows(Activity.shownCount, at: time), to: &context)
     }
 
-    private static func write(_ counts: [[UInt8]: Count], to context: inout CommandContext) {
-        let busiest = counts.sorted { $0.value.changes > $1.value.changes }.prefix(shownCount)
-        context.output.writeArray(busiest.count)
-        for (name, count) in busiest {
-            context.output.writeArray(3)
-            context.output.writeBulk(name)
-            context.output.writeInteger(count.changes)
-            context.output.writeInteger(count.bytes)
+    private static func write(_ rows: [ActivityCounts.Row], to context: inout CommandContext) {
+        context.output.writeArray(rows.count)
+        for row in rows {
+            context.output.writeArray(5)
+            context.output.writeBulk(row.name)
+            context.output.writeInteger(row.count.changes)
+            context.output.writeInteger(row.count.bytes)
+            context.output.writeInteger(thousandths(row.changesPerSecond))
+            context.output.writeInteger(thousandths(row.bytesPerSecond))
         }
     }
 
-    private func begin(_ core: KeyspaceCore, at time: Int64) {
+    private static func thousandths(_ value: Double) -> Int64 {
+        Int64(min(value * 1_000, 9e18).rounded())
+    }
+
+    private func begin(_ core: KeyspaceCore, at time: Int64, wallTime: Int64) {
         guard subscription == nil else { return }
-        beganAt = time
+        counting = ActivityCounting(at: time)
+        beganAt = wallTime
         subscription = CommitSubscription(PatternSet([.everything]), in: core) {
             [unowned self] _, changes, core in
             count(changes, core)
@@ -70,27 +67,49 @@ final class Activity {
     }
 
     private func count(_ changes: [Record], _ core: KeyspaceCore) {
-        guard let last = changes.last else { return }
-        guard last.time - askedAt <= Activity.milliseconds else {
+        guard !changes.isEmpty else { return }
+        let time = SystemClock.monotonicMilliseconds()
+        guard !counting.isOver(at: time) else {
             subscription?.end(in: core)
             subscription = nil
-            (keys, writers) = ([:], [:])
+            counting = ActivityCounting(at: time)
             return
         }
+        let (keyWeight, writerWeight) = counting.weights(at: time)
         for change in changes {
             let byteCount = Int64(change.key.count + (change.value?.count ?? 0))
-            Activity.add(Array(change.key), byteCount, to: &keys)
-            Activity.add(core.causeBytes(of: change), byteCount, to: &writers)
+            counting.keys.add(Array(change.key), byteCount, weighing: keyWeight)
+            counting.writers.add(core.causeBytes(of: change), byteCount, weighing: writerWeight)
         }
     }
+}
 
-    private static func add(_ name: [UInt8], _ byteCount: Int64, to counts: inout [[UInt8]: Count])
-    {
-        if counts.count >= 2 * limit, counts[name] == nil {
-            let busiest = counts.sorted { $0.value.changes > $1.value.changes }.prefix(limit)
-            counts = Dictionary(uniqueKeysWithValues: busiest.map { ($0.key, $0.value) })
-        }
-        counts[name, default: Count()].changes += 1
-        counts[name, default: Count()].bytes += byteCount
+/// What STATE.TOP counts, and for how long.
+///
+/// Times are on the monotonic clock, in milliseconds: a wall clock that is set must neither end it
+/// nor keep it.
+package struct ActivityCounting {
+    /// How long it counts after a question.
+    private static let milliseconds: Int64 = 10_000
+
+    package var askedAt: Int64
+    package var keys: ActivityCounts
+    package var writers: ActivityCounts
+
+    /// Begins to count at `time`, when somebody asks.
+    package init(at time: Int64) {
+        askedAt = time
+        keys = ActivityCounts(at: time)
+        writers = ActivityCounts(at: time)
+    }
+
+    /// Whether nobody has asked for so long that it ends.
+    package func isOver(at time: Int64) -> Bool {
+        time - askedAt > ActivityCounting.milliseconds
+    }
+
+    /// What a change at `time` weighs.
+    package mutating func weights(at time: Int64) -> (key: Double, writer: Double) {
+        (keys.weight(at: time), writers.weight(at: time))
     }
 }

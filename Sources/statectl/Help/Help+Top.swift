@@ -7,7 +7,8 @@ extension Help {
         watches, those that lag most first. q and Ctrl-C end it. It needs admin rights.
 
         The daemon counts keys and writers only while somebody looks; that costs it about as much as
-        one more watch. If there are more than 2,000, those that changed least are forgotten.
+        one more watch. If there are more than 2,000, those that changed least lately are forgotten. Their
+        rates are a mean of the last seconds, in which a change weighs half as much for each second.
 
           --interval T  how long between two looks, from 100ms to 10s; by default 1s
           --once        look for one interval, print it, and end; with --json as an object

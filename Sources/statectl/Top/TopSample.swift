@@ -69,25 +69,8 @@ struct TopRates {
         let syncs = rate("sync_duration_seconds_count")
         meanLatency = syncs > 0 ? rate("sync_duration_seconds_sum") / syncs * 1_000 : 0
         highLatency = TopRates.quantile(from: old, to: new)
-        let isSame = old.activity.since == new.activity.since
-        func busy(_ list: KeyPath<Client.Activity, [Client.ActivityCount]>) -> [Busy] {
-            let before = Dictionary(
-                isSame ? old.activity[keyPath: list].map { ($0.name, $0) } : []
-            ) { first, _ in first }
-            let counts = new.activity[keyPath: list].map { count in
-                let known = before[count.name]
-                return Busy(
-                    name: count.name,
-                    changes: Double(max(0, count.changes - (known?.changes ?? 0))) / seconds,
-                    bytes: Double(max(0, count.bytes - (known?.bytes ?? 0))) / seconds
-                )
-            }
-            return counts.filter { $0.changes > 0 }.sorted {
-                ($1.changes, $0.name.description) < ($0.changes, $1.name.description)
-            }
-        }
-        keys = busy(\.keys)
-        writers = busy(\.writers)
+        keys = TopRates.busy(new.activity.keys)
+        writers = TopRates.busy(new.activity.writers)
         guard new.status["backing"]?.text == "memory" else {
             commits = rate("commits_total")
             changes = rate("changes_total")
@@ -96,8 +79,17 @@ struct TopRates {
         }
         // Storage counts commits, and there is none.
         commits = rate("revision")
-        changes = keys.reduce(0) { $0 + $1.changes }
-        bytes = keys.reduce(0) { $0 + $1.bytes }
+        changes = writers.reduce(0) { $0 + $1.changes }
+        bytes = writers.reduce(0) { $0 + $1.bytes }
+    }
+
+    /// The rates that the daemon keeps: a difference of two counts would not know what the counts of
+    /// a name were that has come into the list only now.
+    private static func busy(_ counts: [Client.ActivityCount]) -> [Busy] {
+        // Less is shown as 0.
+        counts.filter { $0.changesPerSecond >= 0.05 }
+            .map { Busy(name: $0.name, changes: $0.changesPerSecond, bytes: $0.bytesPerSecond) }
+            .sorted { ($1.changes, $0.name.description) < ($0.changes, $1.name.description) }
     }
 
     private static func quantile(from old: TopSample, to new: TopSample) -> Double {
