@@ -65,20 +65,33 @@ int clinux_epoll_wait(int epoll, struct clinux_event *events, int count, int64_t
 
 int clinux_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
-static int signalfd_with(int further) {
+static int signalfd_with(const int *further, int count) {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
-    if (further != 0) sigaddset(&set, further);
+    for (int i = 0; i < count; i++) sigaddset(&set, further[i]);
     if (pthread_sigmask(SIG_BLOCK, &set, NULL) != 0) return -1;
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-int clinux_signalfd(void) { return signalfd_with(0); }
+int clinux_signalfd(void) { return signalfd_with(NULL, 0); }
 
-int clinux_terminal_signalfd(void) { return signalfd_with(SIGWINCH); }
+int clinux_terminal_signalfd(void) {
+    static const int further[] = {SIGWINCH, SIGQUIT, SIGTSTP, SIGCONT};
+    return signalfd_with(further, sizeof further / sizeof *further);
+}
+
+void clinux_stop_by_terminal(void) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTSTP);
+    // SIGSTOP would stop also a process that nobody would continue: one of an orphaned process group.
+    raise(SIGTSTP);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
 
 int clinux_window_size(int descriptor, int *columns, int *rows) {
     struct winsize size;

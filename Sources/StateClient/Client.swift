@@ -26,6 +26,9 @@ public final class Client {
     private let name: String
     private let transport: Transport
 
+    /// What ends each wait for a reply, and with it the connection.
+    package var interruption: Interruption?
+
     // Changed by every call.
     private var parser = ReplyParser()
     private var request = RequestWriter()
@@ -135,7 +138,7 @@ public final class Client {
                     try transport.send(Bytes(rebasing: Bytes(bytes)[sent...]))
                 }
                 guard sent < request.bytes.count else { return }
-                try transport.wait(toSend: true, until: deadline, unless: nil)
+                try transport.wait(toSend: true, until: deadline, unless: interruption)
                 _ = try receive(mayWait: false)
             }
         } catch {
@@ -159,7 +162,7 @@ public final class Client {
         do throws(Loss) {
             while true {
                 guard let reply = try parser.parsed() else {
-                    try receive(until: deadline, unless: nil)
+                    try receive(until: deadline, unless: interruption)
                     continue
                 }
                 guard case .push = reply else { return reply }

@@ -187,7 +187,7 @@ struct Transport: ~Copyable {
             } else if waiting.0.revents != 0 {
                 return
             } else if waiting.1.revents & Int16(POLLIN | POLLERR | POLLHUP) != 0 {
-                throw .abandoned
+                if other?.hasHappened() ?? true { throw .abandoned }
             } else if count == 0, deadline?.hasPassed ?? false {
                 throw .timedOut
             }
@@ -201,11 +201,20 @@ package enum Interruption {
     case hangup(Int32)
     /// A process ends, of which there is a descriptor (pidfd_open(2)).
     case end(process: Int32)
+    /// A descriptor is readable, and this then returns true.
+    case condition(Int32, () -> Bool)
+
+    fileprivate func hasHappened() -> Bool {
+        guard case .condition(_, let isTrue) = self else { return true }
+        return isTrue()
+    }
 
     fileprivate var awaited: pollfd {
         switch self {
         case .hangup(let descriptor): pollfd(fd: descriptor, events: 0, revents: 0)
         case .end(let process): pollfd(fd: process, events: Int16(POLLIN), revents: 0)
+        case .condition(let descriptor, _):
+            pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         }
     }
 }

@@ -40,8 +40,11 @@ int clinux_eventfd(void);
 /// Blocks SIGTERM, SIGINT and SIGHUP for this thread and those it starts, and returns a descriptor
 /// to read them.
 int clinux_signalfd(void);
-/// The same with SIGWINCH, for a program on a terminal.
+/// The same with SIGWINCH, SIGQUIT, SIGTSTP and SIGCONT, for a program on a terminal.
 int clinux_terminal_signalfd(void);
+/// Stops this process as SIGTSTP does, which this thread blocks; returns when it continues, or at
+/// once if nobody could continue it.
+void clinux_stop_by_terminal(void);
 /// The size of a terminal; returns -1 if the descriptor is none.
 int clinux_window_size(int descriptor, int *columns, int *rows);
 /// The number of one pending signal, or -1 with errno.

@@ -4,7 +4,7 @@ extension Help {
         Shows what the daemon does, live: commits, changes, bytes and commands a second, and how long
         it takes until a change is on stable storage, each with its course; the busiest keys; who
         changes them (process, user, command, and the name that the client gave itself); and the
-        watches, those that lag most first. q and Ctrl-C end it. It needs admin rights.
+        watches, those that lag most first. q and Ctrl-C end it, Ctrl-Z stops it. It needs admin rights.
 
         The daemon counts keys and writers only while somebody looks; that costs it about as much as
         one more watch. If there are more than 2,000, those that changed least lately are forgotten. Their

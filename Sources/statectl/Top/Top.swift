@@ -12,29 +12,14 @@ extension Statectl {
         let milliseconds = Int64(pause / .milliseconds(1))
         let client = try invocation.connect()
         // Before the terminal changes: whoever may not see it gets a plain error.
-        var last = try attempt(try TopSample(client))
+        let first = try attempt(try TopSample(client))
         guard !invocation.has("--once") else {
             usleep(UInt32(milliseconds * 1_000))
-            let rates = TopRates(from: last, to: try attempt(try TopSample(client)))
+            let rates = TopRates(from: first, to: try attempt(try TopSample(client)))
             return writeOnce(rates, invocation, &output)
         }
         guard !invocation.isJSON else { throw .usage("top: --json needs --once") }
-        var screen = TopScreen()
-        var terminal = try Terminal.begin()
-        defer { terminal.end() }
-        var left: Int64 = 200
-        while true {
-            switch terminal.wait(milliseconds: left) {
-            case .quit: return
-            case .resized: left = 100
-            case .timePassed:
-                let sample = try attempt(try TopSample(client))
-                screen.add(TopRates(from: last, to: sample))
-                (last, left) = (sample, milliseconds)
-            }
-            let (columns, rows) = Terminal.size
-            try terminal.show(screen.lines(columns: columns, rows: rows))
-        }
+        try TopView(client).run(after: first, every: milliseconds)
     }
 
     private static func writeOnce(
