@@ -1,4 +1,5 @@
 import Glibc
+import StateClient
 import StateEngine
 import StateTestSupport
 import Testing

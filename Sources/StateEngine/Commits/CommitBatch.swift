@@ -117,7 +117,11 @@ public final class CommitBatch: @unchecked Sendable {
 
     /// How many of them have something for storage.
     var storedTransactionCount: Int {
-        max(contents.storedTransactionCount, contents.metadata.isEmpty ? 0 : 1)
+        let count = contents.storedTransactionCount
+        // Metadata is rare.
+        guard !contents.metadata.isEmpty else { return count }
+        let revisions = Set(contents.metadata.map(\.revision)).subtracting(changes.map(\.revision))
+        return count + revisions.count
     }
 
     /// How many changes ``forEachChange(_:)`` passes; changes of keys in memory do not count.

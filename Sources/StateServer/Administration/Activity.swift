@@ -1,3 +1,4 @@
+import CLinux
 import StateEngine
 import StateSystem
 import StateWire
