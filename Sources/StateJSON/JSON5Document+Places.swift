@@ -144,7 +144,7 @@ final class ChildNodes {
 
     private var numbers: [Child: Int] = [:]
 
-    /// The number of the child; of several with the same name, that of the last; nil if there is none.
+    /// The number of the child; of several with the same name, that of the last; nil without one.
     ///
     /// All calls have the same nodes.
     func node(at step: JSONPath.Step, of parent: Int, in nodes: [JSON5Document.Node]) -> Int? {

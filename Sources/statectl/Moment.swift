@@ -121,7 +121,7 @@ enum Moment: Hashable {
 
     /// Takes `Z`, or an offset such as `+01:00`, from the end.
     ///
-    /// - Returns: The rest, and the offset in seconds; nil if there is none: the time is local.
+    /// - Returns: The rest, and the offset in seconds; nil if the text has no offset: the time is local.
     private static func splitOffset(_ text: String) -> (Substring, Int64?) {
         if text.hasSuffix("Z") { return (text.dropLast(), 0) }
         let end = text.suffix(6)

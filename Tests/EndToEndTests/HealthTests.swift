@@ -38,6 +38,24 @@ struct HealthTests {
         #expect(try runCommand("ls", ["-A", directory.path]).lines == ["stated.prom"])
     }
 
+    @Test func `a link in the place of the file is replaced, and others can read the file`() throws
+    {
+        let daemon = try Daemon()
+        let directory = try TemporaryDirectory()
+        let victim = try directory.write("secret", to: "victim")
+        let path = directory.path(of: "stated.prom")
+        #expect(symlink(victim, path) == 0)
+        let words = "umask 077; exec \"$0\" --socket \"$1\" metrics --textfile \"$2\""
+        let result = try runCommand(
+            "sh",
+            ["-c", words, builtProgram("statectl"), daemon.socketPath, path]
+        )
+        #expect(result.exitCode == 0, "\(result)")
+        #expect(try readFile(victim) == Array("secret".utf8))
+        var status = stat()
+        #expect(lstat(path, &status) == 0 && status.st_mode == S_IFREG | 0o644)
+    }
+
     @Test func `each metric of the dashboard and of the alerts is one that the daemon has`() throws
     {
         let daemon = try Daemon()

@@ -106,6 +106,16 @@ struct RestoreTests {
         #expect(fileStatus(path("new/stated.db")) == nil)
     }
 
+    @Test(arguments: ["stated.db.salvage", "stated.db.salvage.new"])
+    func `a daemon does not begin an empty store beside what a restore left`(name: String) throws {
+        try #require(mkdir(path("new"), 0o700) == 0)
+        try write([], to: path("new/\(name)"))
+        let daemon = try Program([stated, "--socket", path("other.socket"), "--data", path("new")])
+        #expect(try daemon.end() == 5)
+        #expect(daemon.errors.contains("\(name) is left of a restore"))
+        #expect(fileStatus(path("new/stated.db")) == nil)
+    }
+
     @Test(arguments: [SIGINT, SIGTERM])
     func `a backup that a signal ends leaves the old file and no other`(signal: Int32) throws {
         let client = try daemon.connect()

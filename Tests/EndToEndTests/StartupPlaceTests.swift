@@ -97,4 +97,15 @@ struct StartupPlaceTests {
         try RawSocket.connected(to: home + "/.local/state/stated/stated.sock")
             .ask("PING", awaiting: "+PONG\r\n")
     }
+
+    @Test func `a socket that a daemon left before it had a mode is stale`() throws {
+        let runtime = scratch.path(of: "runtime")
+        try makeDirectory(runtime)
+        let path = runtime + "/s"
+        try #require(mknod(path, S_IFSOCK, 0) == 0 && chmod(path, 0) == 0)
+        if geteuid() == 0 { try #require(chown(path, Self.stranger, Self.stranger) == 0) }
+        let daemon = try start("--socket", path, "--memory", environment: ["HOME": home])
+        try daemon.waitForErrors(containing: " serves ")
+        #expect(fileStatus(path)?.st_mode == S_IFSOCK | 0o600)
+    }
 }

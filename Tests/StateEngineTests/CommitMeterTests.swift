@@ -66,4 +66,30 @@ struct CommitMeterTests {
         for number in 0..<3 { try keyspace.apply([.set("k", [UInt8(number)])]) }
         #expect(counts(keyspace) == [3, 3, 3, 0])
     }
+
+    @Test func `of a batch, only transactions with something for storage count`() throws {
+        let stage = try Stage()
+        try stage.install(rules: memoryRules("mem/"))
+        for number in 0..<3 {
+            try stage.set("mem/a", "\(number)")
+            try stage.set("x", "\(number)")
+        }
+        try stage.publish()
+        try stage.succeed()
+        #expect(counts(stage.keyspace) == [3, 3, 1, 0])
+    }
+
+    @Test func `commits for which storage takes long are not neglected`() throws {
+        let stage = try Stage()
+        #expect(!stage.keyspace.neglectsCommits)
+        try stage.set("x", "1")
+        try stage.publish()
+        _ = try #require(stage.backing.held())
+        // More waits behind the one that storage has.
+        try stage.set("x", "2")
+        stage.keyspace.publish()
+        #expect(!stage.keyspace.neglectsCommits)
+        try stage.succeed()
+        try stage.succeed()
+    }
 }

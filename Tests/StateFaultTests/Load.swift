@@ -60,10 +60,10 @@ final class Load: Sendable {
         let peer = try Peer(socketPath)
         guard
             try eventually(
-                within: .seconds(60),
+                within: .seconds(10),
                 { try peer.ask("SET end end") == .simple("OK") }
             )
-        else { throw SystemFailure("writes are not taken again within 60 s") }
+        else { throw SystemFailure("writes are not taken again within 10 s") }
     }
 
     /// One of the next syncs fails, if none is about to.

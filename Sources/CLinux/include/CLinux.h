@@ -45,7 +45,7 @@ int clinux_terminal_signalfd(void);
 /// Stops this process as SIGTSTP does, which this thread blocks; returns when it continues, or at
 /// once if nobody could continue it.
 void clinux_stop_by_terminal(void);
-/// The size of a terminal; returns -1 if the descriptor is none.
+/// The size of a terminal; returns -1 if the descriptor is not that of a terminal.
 int clinux_window_size(int descriptor, int *columns, int *rows);
 /// The number of one pending signal, or -1 with errno.
 int clinux_read_signal(int descriptor);

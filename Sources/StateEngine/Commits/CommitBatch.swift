@@ -35,8 +35,9 @@ public final class CommitBatch: @unchecked Sendable {
         /// How many changes storage keeps, and the revision of the last one.
         private(set) var storedCount = 0
         private(set) var storedRevision: Int64 = 0
-        /// How many transactions have such changes.
+        /// How many transactions have something for storage, and whether the unfinished one has.
         private(set) var storedTransactionCount = 0
+        var hasStored = false
         /// How many of those storage may have later.
         var deferrableCount = 0
         /// The shortest time until which it must have them, in nanoseconds.
@@ -52,8 +53,14 @@ public final class CommitBatch: @unchecked Sendable {
 
         mutating func noteStored(_ change: Record) {
             storedCount += 1
-            if change.revision != storedRevision { storedTransactionCount += 1 }
             storedRevision = change.revision
+            hasStored = true
+        }
+
+        mutating func append(_ item: Item) {
+            items.append(item)
+            if hasStored { storedTransactionCount += 1 }
+            hasStored = false
         }
 
         mutating func append(_ change: Record, _ place: Place) {
@@ -116,13 +123,7 @@ public final class CommitBatch: @unchecked Sendable {
     public var transactionCount: Int { items.count }
 
     /// How many of them have something for storage.
-    var storedTransactionCount: Int {
-        let count = contents.storedTransactionCount
-        // Metadata is rare.
-        guard !contents.metadata.isEmpty else { return count }
-        let revisions = Set(contents.metadata.map(\.revision)).subtracting(changes.map(\.revision))
-        return count + revisions.count
-    }
+    var storedTransactionCount: Int { contents.storedTransactionCount }
 
     /// How many changes ``forEachChange(_:)`` passes; changes of keys in memory do not count.
     public var changeCount: Int { contents.storedCount + (earlier?.count ?? 0) }
@@ -250,13 +251,14 @@ public final class CommitBatch: @unchecked Sendable {
     }
 
     /// Adds metadata to that transaction.
-    func append(_ metadata: [MetadataEntry]) { contents.metadata += metadata }
+    func append(_ metadata: [MetadataEntry]) {
+        contents.metadata += metadata
+        if !metadata.isEmpty { contents.hasStored = true }
+    }
 
     func endTransaction(revision: Int64, cause: Unmanaged<InternedCause>, byteCount: Int) {
         contents.byteCount += byteCount
-        contents.items.append(
-            Item(revision: revision, changeEnd: contents.changes.count, cause: cause)
-        )
+        contents.append(Item(revision: revision, changeEnd: contents.changes.count, cause: cause))
     }
 
     /// Moves all of `other` behind the current contents.

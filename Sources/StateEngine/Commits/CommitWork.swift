@@ -151,10 +151,13 @@ extension CommitQueue.State {
         work.hasUrgent || !isHeldUp && (queued != nil || !work.isEmpty || mustStore)
     }
 
-    /// Whether there is something that nobody does: for a moment while the thread wakes up.
+    /// Whether commits wait that nobody takes: for a moment while the thread wakes up.
     ///
-    /// Not while the store is closed: it is tried again from time to time.
-    var isNeglected: Bool { hasWork && committer == .nobody && openingError == nil }
+    /// Not while storage is slow, closed, or has failed, nor for work that waits for its time, such as
+    /// the reservation of revisions: the thread does all that.
+    var isNeglected: Bool {
+        queued != nil && committer == .nobody && !isHeldUp && openingError == nil
+    }
 
     /// Whether it is time to store what is deferred.
     var mustStore: Bool {

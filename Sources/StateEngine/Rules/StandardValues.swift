@@ -17,8 +17,13 @@ package struct StandardValue: Hashable, Sendable {
 /// The defaults of all keys that have one; immutable.
 package struct StandardValues: Sendable {
     private let values: [[UInt8]: StandardValue]
+    /// In their order.
+    private let keys: [[UInt8]]
 
-    package init(_ values: [[UInt8]: StandardValue] = [:]) { self.values = values }
+    package init(_ values: [[UInt8]: StandardValue] = [:]) {
+        self.values = values
+        keys = values.keys.sorted { $0.lexicographicallyPrecedes($1) }
+    }
 
     package var isEmpty: Bool { values.isEmpty }
 
@@ -28,11 +33,12 @@ package struct StandardValues: Sendable {
 
     /// The defaults of the keys that match, in key order.
     ///
-    /// - Complexity: O(*n* log *n*) in the number of defaults.
+    /// - Complexity: O(*n*) in the number of defaults.
     package func matching(_ pattern: Pattern) -> [(key: [UInt8], value: StandardValue)] {
-        values.filter { key, _ in key.withUnsafeBytes { pattern.matches($0) } }
-            .sorted { $0.key.lexicographicallyPrecedes($1.key) }
-            .map { ($0.key, $0.value) }
+        keys.compactMap { key in
+            guard key.withUnsafeBytes({ pattern.matches($0) }) else { return nil }
+            return values[key].map { (key, $0) }
+        }
     }
 
     /// Those that differ in `next`, in key order, as JSON.

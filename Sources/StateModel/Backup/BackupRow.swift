@@ -21,7 +21,7 @@ package struct BackupRow {
 
     private static let fixedByteCount = 77
 
-    /// The row that begins at `start`; nil if there is none.
+    /// The row that begins at `start`; nil if the bytes there are not a row.
     package init?(in bytes: Bytes, at start: Int) {
         let rest = bytes.count - start - BackupRow.fixedByteCount
         guard rest >= 0 else { return nil }

@@ -132,7 +132,7 @@ final class CompactionPause: Sendable {
 
     func finish() { end.store(.min, ordering: .sequentiallyConsistent) }
 
-    /// The milliseconds until it ends by itself; 0 if there is none.
+    /// The milliseconds until it ends by itself; 0 without a backup.
     func millisecondsLeft(_ clock: () -> Int64) -> Int64 {
         let end = end.load(ordering: .sequentiallyConsistent)
         return end > .min ? max(0, end - clock()) : 0

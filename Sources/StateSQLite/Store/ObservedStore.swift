@@ -19,7 +19,7 @@ import StateEngine
 /// Taking the owner's lock instead was rejected: a check must not keep a daemon from starting.
 package final class ObservedStore {
     let connection: SQLiteConnection
-    /// The other process that owns the store, as words; nil if there is none.
+    /// The other process that owns the store, as words; nil if nobody else does.
     let owner: String?
     /// That of the caller, if it owns the store.
     private let lock: OwnerLock?
@@ -119,7 +119,7 @@ package final class ObservedStore {
 }
 
 extension OwnerLock {
-    /// The owner of a store, as words; nil if there is none.
+    /// The owner of a store, as words; nil if nobody owns it.
     fileprivate static func owner(of location: StoreLocation) throws(StateError) -> String? {
         try owner(path: location.lock, of: location.database)
     }

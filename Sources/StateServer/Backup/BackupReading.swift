@@ -52,7 +52,7 @@ final class BackupReading: @unchecked Sendable {
 
     // MARK: On the loop thread
 
-    /// The beginning of the file; whoever reads the rows compares their keys with `keyCount`.
+    /// The beginning of the file; readers of the rows compare their keys with `keyCount`.
     func begin(epoch: Epoch, keyCount: Int, version: String, time: Int64) -> [UInt8] {
         BackupFrame.magic
             + writer.frame(

@@ -11,7 +11,7 @@ extension Statectl {
         }
         let milliseconds = Int64(pause / .milliseconds(1))
         let client = try invocation.connect()
-        // Before the terminal changes: whoever may not see it gets a plain error.
+        // Before the terminal changes: a user without the right gets a plain error.
         let first = try attempt(try TopSample(client))
         guard !invocation.has("--once") else {
             usleep(UInt32(milliseconds * 1_000))

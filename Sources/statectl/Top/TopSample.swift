@@ -77,7 +77,7 @@ struct TopRates {
             bytes = rate("change_bytes_total")
             return
         }
-        // Storage counts commits, and there is none.
+        // Without storage nothing counts commits.
         commits = rate("revision")
         changes = writers.reduce(0) { $0 + $1.changes }
         bytes = writers.reduce(0) { $0 + $1.bytes }

@@ -34,7 +34,7 @@ extension Options {
         let tables = [rules, next.configuration.rules].map { KeyRules(copying: $0.byKey) }
         let defaults = tables[0].standards.changes(to: tables[1].standards)
         report.changed += defaults.map { key, old, new in
-            // Whoever may reload need not be allowed to read; the log has it, too.
+            // A user who may reload need not be allowed to read, and the log has it, too.
             let isHidden = key.withUnsafeBytes { key in
                 tables.contains { $0.rule(for: key)?.access.limitsReading ?? false }
             }
