@@ -89,7 +89,7 @@ struct FoundHistory {
         guard let page = pages.tree(number) else { return true }
         let isLed =
             map.damagedLeaves.contains(number) && !map.free.contains(number)
-            && (page.kind != .interior || page.isFilledAsLeaf())
+            && !page.isLikelyInterior(in: pages.pageCount)
         let count = isLed ? page.likelyCellCount() : 0
         let hasRows = takeRows(page, number, upTo: count, above: leastStrayRevision, isPart: false)
         return hasRows || map.free.contains(number) || map.interiors.contains(number)

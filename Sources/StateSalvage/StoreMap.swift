@@ -65,7 +65,9 @@ struct StoreMap {
 
     /// Whether the rows of a leaf belong to the history, as far as can be known.
     func isPart(_ page: TreePage, _ number: Int) -> Bool {
-        guard page.kind == .leaf, !free.contains(number) else { return false }
+        guard page.kind == .leaf, !free.contains(number), !damagedLeaves.contains(number) else {
+            return false
+        }
         return leaves.contains(number) || !isWhole
     }
 
@@ -94,7 +96,7 @@ struct StoreMap {
                 isWhole = false
                 continue
             }
-            if page.kind == .leaf {
+            if page.kind == .leaf, !page.isLikelyInterior(in: pages.pageCount) {
                 leaves.insert(number)
                 if !page.hasRows(in: rows) { misplacedLeaves.insert(number) }
             } else if let children = page.children {

@@ -122,9 +122,12 @@ struct TreePage {
 
     /// The pages below an interior page; nil if they cannot be read.
     var children: [Int]? {
-        guard kind == .interior || kind == .indexInterior,
-            cellCount <= pointerCount(before: bytes.count)
-        else { return nil }
+        kind == .interior || kind == .indexInterior ? anyChildren : nil
+    }
+
+    /// The pages below this one if it is an interior page, whatever its first byte.
+    private var anyChildren: [Int]? {
+        guard cellCount <= pointerCount(before: bytes.count) else { return nil }
         var children: [Int] = []
         for index in 0..<cellCount {
             // The last page comes before the pointers.
@@ -133,6 +136,16 @@ struct TreePage {
             children.append(bytes.number(at: place, bytes: 4))
         }
         return children + [bytes.number(at: start + 8, bytes: 4)]
+    }
+
+    /// Whether this is an interior page, or was one before its first byte was damaged.
+    ///
+    /// The numbers of pages that such a page begins with, read as pointers of a leaf, may lead to
+    /// old rows.
+    func isLikelyInterior(in pageCount: Int) -> Bool {
+        guard kind != .interior else { return !isFilledAsLeaf() }
+        return anyChildren?.allSatisfy((2...max(2, pageCount)).contains) == true
+            && !isFilledAsLeaf()
     }
 
     /// The numbers of the rows below each of ``children``, if those below this page are `rows`.

@@ -51,6 +51,45 @@ struct FlipTests {
         }
     }
 
+    /// Read as pointers of a leaf, the number of the last page below the root may lead to an old row.
+    @Test func `the same where the number of a page is the place of a row that is gone`() throws {
+        try store.fillWithHistory(commitCount: 400, seed: Seed.base)
+        let removed = try #require(FlipTests.firstRow(try readFile(store.database)))
+        let keyspace = try LocalKeyspace(backing: store.backing())
+        try keyspace.compact(to: keyspace.revision * 9 / 10)
+        keyspace.close()
+        var bytes = try readFile(store.database)
+        let pages = try PageTable(store.database, pageCount: bytes.count / pageByteCount)
+        let root = try #require(pages.interiors.min())
+        let start = (root - 1) * pageByteCount
+        let place = FlipTests.number(bytes, start + 10)
+        let (count, top) = (FlipTests.number(bytes, start + 3), FlipTests.number(bytes, start + 5))
+        try #require(place >= 12 + 2 * count && place + removed.count <= top)
+        bytes.replaceSubrange(start + place..<start + place + removed.count, with: removed)
+        try write(bytes, to: store.database)
+        try flip(rowCount: 300, name: "a root") { _, _ in (0..<8).map { (start, UInt8(1) << $0) } }
+    }
+
+    /// The cell of the first row of the history, where it is on one page with all of it.
+    private static func firstRow(_ bytes: [UInt8]) -> ArraySlice<UInt8>? {
+        for start in stride(from: pageByteCount, to: bytes.count, by: pageByteCount)
+        where bytes[start] == 0x0D {
+            let place = start + number(bytes, start + 8)
+            // The size of the record, of two bytes at most, and the number of the row, 1.
+            let isLong = bytes[place] > 0x7F
+            let head = isLong ? 3 : 2
+            guard bytes[place + head - 1] == 1 else { continue }
+            let size =
+                isLong ? (number(bytes, place) & 0x7F00) >> 1 | number(bytes, place) & 0x7F : 0
+            return bytes[place..<place + head + (isLong ? size : Int(bytes[place]))]
+        }
+        return nil
+    }
+
+    private static func number(_ bytes: [UInt8], _ place: Int) -> Int {
+        Int(bytes[place]) << 8 | Int(bytes[place + 1])
+    }
+
     /// The row that such a pointer led to has no other.
     @Test func `the same of bits that make a pointer on a leaf equal to another`() throws {
         try store.fillWithHistory(commitCount: 600, seed: Seed.base)
