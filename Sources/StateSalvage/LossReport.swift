@@ -222,18 +222,24 @@ struct LossReport {
     private static func gaps(_ rows: [FoundHistory.Row], _ compacted: Int64) -> [Gap] {
         var gaps: [Gap] = []
         var last = (number: Int64(0), place: HistoryPlace(revision: 0, ordinal: 0))
+        var ignoredCount: Int64 = 0
         for (index, row) in rows.enumerated() {
             // No checksum covers the numbers: one that does not ascend is ignored.
             let next = index + 1 < rows.count ? rows[index + 1].number : .max
-            guard row.number > last.number, row.number < next else { continue }
-            defer { last = (row.number, row.place) }
+            guard row.number > last.number, row.number < next else {
+                ignoredCount += 1
+                continue
+            }
+            defer { (last, ignoredCount) = ((row.number, row.place), 0) }
             let isExplained = compacted > 0 && last.place.revision <= compacted
-            guard row.number > last.number + 1, !isExplained else { continue }
+            // The rows whose numbers were ignored have numbers in between.
+            let first = last.number + 1 + ignoredCount
+            guard row.number > first, !isExplained else { continue }
             // A commit may have lost its last rows or its first ones.
             let end = row.place.ordinal > 0 ? row.place.revision : row.place.revision - 1
             let start = min(max(1, last.place.revision), end)
             gaps.append(
-                Gap(numbers: last.number + 1...row.number - 1, revisions: start...max(start, end))
+                Gap(numbers: first...row.number - 1, revisions: start...max(start, end))
             )
         }
         return gaps

@@ -58,7 +58,8 @@ struct LogFlipTests {
             count += 1
         }
         #expect(refusedCount > count / 4 && refusedCount < count)
-        #expect(lostCount <= max(1, salvageCount / 10), "\(lostCount) of \(salvageCount)")
+        // One in 80 does; of few salvages it may be more.
+        #expect(lostCount <= max(3, salvageCount / 20), "\(lostCount) of \(salvageCount)")
     }
 
     /// - Returns: Whether the start was refused.
