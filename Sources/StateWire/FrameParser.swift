@@ -145,13 +145,20 @@ package struct FrameParser: ~Copyable {
     ) throws(WireError)
         -> (Int, Int)?
     {
-        // Most lengths have one digit.
-        if start + 3 <= input.count, input[start + 1] == UInt8(ascii: "\r"),
-            input[start + 2] == UInt8(ascii: "\n")
-        {
-            let digit = input[start] &- UInt8(ascii: "0")
-            guard digit <= 9 else { throw error }
-            return (Int(digit), start + 3)
+        // Most lengths have one digit or two, and something after them.
+        guard start + 4 <= input.count else { return try longNumber(input, start, or: error) }
+        let line = UInt32(
+            littleEndian: input.loadUnaligned(fromByteOffset: start, as: UInt32.self)
+        )
+        let first = UInt8(truncatingIfNeeded: line) &- UInt8(ascii: "0")
+        let lineEnd: UInt32 = 0x0A0D
+        if line >> 8 & 0xFFFF == lineEnd {
+            guard first <= 9 else { throw error }
+            return (Int(first), start + 3)
+        }
+        let second = UInt8(truncatingIfNeeded: line >> 8) &- UInt8(ascii: "0")
+        if line >> 16 == lineEnd, first <= 9, second <= 9 {
+            return (Int(first) * 10 + Int(second), start + 4)
         }
         return try longNumber(input, start, or: error)
     }

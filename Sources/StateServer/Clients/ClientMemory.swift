@@ -70,7 +70,7 @@ final class ClientMemory {
         }
     }
 
-    private var accounts: [UInt32: Account] = [:]
+    private(set) var accounts: [UInt32: Account] = [:]
     private var agedAt: Int64 = 0
     /// The last two users whose events were handled, and when.
     private var served: (last: Account?, lastAt: Int64, former: Account?, formerAt: Int64) =
@@ -114,8 +114,10 @@ final class ClientMemory {
     /// Updates the count for a connection.
     func count(_ connection: Connection) {
         guard let account = connection.share.account, !connection.isClosed else { return }
+        let more = connection.byteCountBesidesBuffers
+        connection.share.mayHaveMore = more > 0 || connection.mayHaveMore
         note(
-            connection.byteCount,
+            connection.bufferByteCount + more,
             input: connection.unfinishedByteCount,
             connection,
             account
@@ -186,33 +188,28 @@ final class ClientMemory {
     /// The largest reply has half the room, so it always fits.
     var isTight: Bool { byteCount > tightByteCount }
 
-    private var tightByteCount: Int { byteLimit / 2 }
-
-    /// Whether a connection must wait before its next command: its user has its share already.
-    func mustWait(_ connection: Connection) -> Bool { !hasRoom(of: connection) }
-
-    /// Whether a connection may take so many more bytes; each user always has its share.
-    func hasRoom(for byteCount: Int = 0, of connection: Connection) -> Bool {
-        if self.byteCount + byteCount <= tightByteCount { return true }
-        guard let account = connection.share.account else { return true }
-        return account.byteCount + byteCount <= tightByteCount / max(1, accounts.count)
-    }
-
-    /// The user with the largest `byteCount`; never one below its share.
-    ///
-    /// - Complexity: O(*n*) in the users.
-    func greediest(by byteCount: (Account) -> Int) -> Account? {
-        accounts.values.max { byteCount($0) < byteCount($1) }
-    }
+    var tightByteCount: Int { byteLimit / 2 }
 }
 
 extension Connection {
-    /// Its memory, apart from a constant part.
-    var byteCount: Int {
-        let coming = inbound.bytes.footprint + inbound.parser.footprint
-        let going = outbound.bytes.footprint + outbound.held.footprint
-        return coming + going + sessionByteCount + (hasWorkUnderWay ? workByteCount : 0)
+    /// Whether its memory is as it was counted last, which is so after most commands.
+    var isCounted: Bool {
+        !share.mayHaveMore && inbound.bytes.isEmpty && share.inputByteCount == 0
+            && bufferByteCount == share.byteCount
     }
+
+    fileprivate var bufferByteCount: Int {
+        let coming = inbound.bytes.footprint + inbound.parser.footprint
+        return coming + outbound.bytes.footprint + outbound.held.footprint
+    }
+
+    /// Its other memory, apart from a constant part.
+    fileprivate var byteCountBesidesBuffers: Int {
+        sessionByteCount + (hasWorkUnderWay ? workByteCount : 0)
+    }
+
+    /// Whether plain commands and events add to its other memory.
+    fileprivate var mayHaveMore: Bool { session.tracking != nil || hasWorkUnderWay }
 
     /// Whether there is more than buffers and the session, which is rare.
     private var hasWorkUnderWay: Bool {

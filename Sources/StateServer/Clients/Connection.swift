@@ -37,6 +37,8 @@ final class Connection {
         var account: ClientMemory.Account?
         var byteCount = 0
         var inputByteCount = 0
+        /// Whether it may have memory apart from its buffers.
+        var mayHaveMore = true
     }
 
     /// The lists of the server that contain the connection.
@@ -155,6 +157,8 @@ final class Registry {
     var store: ServedStore
 
     private(set) var all: [Int: Connection] = [:]
+    /// The same by their descriptors.
+    private var places: [Connection?] = []
     private(set) var acceptedCount = 0
     var early = EarlyReplies()
     /// The subjects of the clients.
@@ -209,13 +213,26 @@ final class Registry {
 
     func add(_ connection: Connection) {
         all[connection.number] = connection
+        let place = Int(connection.descriptor)
+        if place >= places.count {
+            places += Array(repeating: nil, count: place + 1 - places.count)
+        }
+        places[place] = connection
         memory.add(connection)
     }
 
     func remove(_ connection: Connection) {
         all[connection.number] = nil
+        places[Int(connection.descriptor)] = nil
         memory.remove(connection)
         endedCommandCount += connection.session.commandCount
+    }
+
+    /// The connection with this descriptor, if it has this number.
+    func connection(_ descriptor: Int, _ number: Int) -> Connection? {
+        guard descriptor < places.count, let found = places[descriptor], found.number == number
+        else { return nil }
+        return found
     }
 
     // MARK: Lists
@@ -274,17 +291,4 @@ final class Registry {
             return !connection.places.isAdvancing
         }
     }
-}
-
-/// Properties of the store that is served.
-struct ServedStore {
-    let isPersistent: Bool
-    /// Whether earlier values can be read.
-    let hasHistory: Bool
-    /// The storage's fields in STATE.STATUS: name and value.
-    let report: () -> [(String, String)]
-    /// How many changes are published and not stored yet, and their bytes.
-    let deferred: () -> (count: Int, byteCount: Int)
-    /// What cannot be read in the store, as a sentence.
-    var damage: String?
 }

@@ -52,12 +52,16 @@ final class ReplyGate {
     /// Sends the reply that begins at `start` in the output, or holds it until the commits that it
     /// depends on are durable.
     func send(from start: Int, _ context: borrowing CommandContext) {
-        let connection = context.connection
-        // The reply comes later, from the history.
-        if connection.session.silence != .none, silence(connection, from: start) { return }
-        guard connection.outbound.bytes.count > start else { return }
+        if context.connection.session.silence != .none,
+            silence(context.connection, from: start)
+        {
+            return
+        }
+        // Otherwise the reply comes later, from the history.
+        guard context.output.count > start else { return }
         let isHeld = context.receipt.revision > context.core.revisions.durable
-        if isHeld || !connection.outbound.held.isEmpty {
+        if isHeld || !context.connection.outbound.held.isEmpty {
+            let connection = context.connection
             if connection.outbound.held.isEmpty { connection.outbound.isConfirmationHeld = false }
             let reply = connection.outbound.bytes.bytes.slice(
                 start,
@@ -74,7 +78,7 @@ final class ReplyGate {
         } else if context.receipt.reportedRevision > 0 {
             registry.early.append(context.receipt.reportedRevision)
         }
-        flushes.add(connection)
+        flushes.add(context.connection)
     }
 
     /// Drops the reply that begins at `start`, if the client wants none.

@@ -93,6 +93,7 @@ final class Dispatcher {
             context.connection.session.lastCommand = verb.name
             context.connection.session.lastCommandAt = context.time
             lastWeight = verb.weight(byteCount: raw.count, hasRules: context.core.rules != nil)
+            if lastWeight >= 64 { context.connection.share.mayHaveMore = true }
             began = statistics.begin(verb, weight: lastWeight)
             running = verb
             let client = context.connection.session.tracking
@@ -161,15 +162,14 @@ final class Dispatcher {
         _ arguments: Arguments,
         _ context: borrowing CommandContext
     ) -> Inbound.Pause? {
+        let looksBack = verb.mayLookBack && verb.looksBack(arguments)
+        let isPlainRead = !verb.isWrite && !verb.isExecution && !looksBack
+        let isQuiet = context.connection.outbound.held.isEmpty && !memory.isTight
+        if isPlainRead, isQuiet, registry.pause == nil { return nil }
         let connection = context.connection
         let queued = connection.session.transaction
         if let pause = registry.pause, pause.holds(verb, queued) { return .clientsArePaused }
-        // Of the writes only a revert does.
-        let looksBack = (!verb.isWrite || verb.name == .stateRevert) && verb.looksBack(arguments)
-        let isPlainRead = !verb.isWrite && !verb.isExecution && !looksBack
-        if isPlainRead, connection.outbound.held.isEmpty, !memory.isTight { return nil }
-        let isWrite =
-            verb.isExecution ? queued?.hasWrites ?? false : verb.isWrite && queued == nil
+        let isWrite = verb.isExecution ? queued?.hasWrites == true : verb.isWrite && queued == nil
         if isWrite, context.core.pending.byteCount >= settings.options.limits.queueByteCount {
             return .queueIsFull
         }

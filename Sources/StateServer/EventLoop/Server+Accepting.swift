@@ -100,7 +100,7 @@ extension Server {
             refuse(descriptor, error)
             return
         }
-        let token = Token.make(Token.connection, connection.number)
+        let token = Token.make(for: connection)
         guard poller.add(descriptor, connection.interest, token: token) else {
             close(descriptor)
             return

@@ -25,7 +25,7 @@ extension Server {
             return
         }
         // There is more, but no new event would come: make epoll check again.
-        let token = Token.make(Token.connection, connection.number)
+        let token = Token.make(for: connection)
         poller.modify(connection.descriptor, connection.interest, token: token)
     }
 
@@ -203,7 +203,7 @@ extension Server {
             return
         }
         updateInterest(connection)
-        count(connection)
+        if !connection.isCounted { count(connection) }
     }
 
     /// Counts a connection's memory.
@@ -286,7 +286,7 @@ extension Server {
         if !connection.outbound.bytes.isEmpty { interest |= Poller.writableOnce }
         guard interest != connection.interest else { return }
         connection.interest = interest
-        let token = Token.make(Token.connection, connection.number)
+        let token = Token.make(for: connection)
         poller.modify(connection.descriptor, interest, token: token)
     }
 }

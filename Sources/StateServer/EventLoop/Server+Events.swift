@@ -14,6 +14,20 @@ extension Server {
         static let process = make(wakeup, 1)
 
         static func make(_ kind: UInt64, _ number: Int) -> UInt64 { UInt64(number) << 2 | kind }
+
+        /// The token of a connection: its number, and its descriptor in ``descriptorBits``, which
+        /// finds it.
+        static func make(for connection: Connection) -> UInt64 {
+            make(Token.connection, connection.number << descriptorBits | Int(connection.descriptor))
+        }
+
+        /// No machine has memory for more open descriptors.
+        private static let descriptorBits = 26
+
+        /// The descriptor and the number in the token of a connection.
+        static func parts(_ token: UInt64) -> (descriptor: Int, number: Int) {
+            (Int(token >> 2) & (1 << descriptorBits - 1), Int(token >> (2 + descriptorBits)))
+        }
     }
 
     func collectEvents(nanoseconds: Int64) {
@@ -71,16 +85,16 @@ extension Server {
 
     func connection(of event: Poller.Event) -> Connection? {
         guard event.token & 3 == Token.connection else { return nil }
-        return registry.all[Int(event.token >> 2)]
+        let (descriptor, number) = Token.parts(event.token)
+        return registry.connection(descriptor, number)
     }
 
     func handle(_ event: Poller.Event) {
-        let number = Int(event.token >> 2)
-        if event.token & 3 == Token.listener {
-            accept(from: Int32(number))
+        guard event.token & 3 == Token.connection else {
+            accept(from: Int32(event.token >> 2))
             return
         }
-        guard let connection = registry.all[number] else { return }
+        guard let connection = connection(of: event) else { return }
         if event.isReadable { history.thread?.activity.wrappingAdd(1, ordering: .relaxed) }
         // A client that has left may have sent commands before: they are read first, if possible.
         let mayRead = event.isReadable && connection.inbound.pause == nil && !connection.isEnding
