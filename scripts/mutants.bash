@@ -60,7 +60,7 @@ mutants=(
     "watch-other-epoch"
     "resumable: the revision of another store is taken for one of this"
     "Sources/StateEngine/Watching/Watcher.swift"
-    's/epoch == nil || epoch == core.epoch/present >= 0/'
+    's/epoch == nil || epoch == core.epoch/epoch == nil || present >= 0/'
     "STATED_WATCH_SECONDS=20" "every guarantee of a watch"
 
     "watch-splits"

@@ -18,17 +18,17 @@ package final class WatchHub {
     package var globCount: Int { globs.count }
     /// How often a key was compared with a pattern: the cost of a commit besides the watchers that
     /// it touches.
-    package private(set) var comparisonCount = 0
+    @exclusivity(unchecked) package private(set) var comparisonCount = 0
     /// The estimated time to publish the commits since the last call, in nanoseconds; see
     /// ``KeyspaceCore/takePublishingCost()``.
     @exclusivity(unchecked) var publishingCost: Int64 = 0
     /// The watchers that the commit being published touches.
-    private var touched: [Watcher] = []
+    @exclusivity(unchecked) private var touched: [Watcher] = []
 
     /// The watchers of one pattern, which is compared with a key once for all of them.
     private final class Group {
         let pattern: Pattern
-        var watchers = IdentitySet<Watcher>()
+        @exclusivity(unchecked) var watchers = IdentitySet<Watcher>()
 
         init(_ pattern: Pattern) { self.pattern = pattern }
     }

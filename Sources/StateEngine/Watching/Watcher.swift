@@ -28,7 +28,7 @@ package final class Watcher {
     let subject: Subject?
     /// Set once, before the watcher is added to a hub.
     package weak var receiver: (any WatchReceiver)?
-    package internal(set) var phase: Phase
+    @exclusivity(unchecked) package internal(set) var phase: Phase
     /// Every commit up to this one was delivered or does not match; nil if the watcher has to start
     /// again with a gap.
     ///
@@ -37,11 +37,11 @@ package final class Watcher {
     /// The current read of the history.
     var reading: Reading?
     /// The undelivered values of a watcher of latest values; nil for one that receives each commit.
-    var latest: LatestKeys?
+    @exclusivity(unchecked) var latest: LatestKeys?
     /// The revision of the last notice.
-    package internal(set) var deliveredRevision: Int64
+    @exclusivity(unchecked) package internal(set) var deliveredRevision: Int64
     /// Changes of the commit that is being published.
-    fileprivate(set) var matched: [Record] = []
+    @exclusivity(unchecked) fileprivate(set) var matched: [Record] = []
     /// Whether its own client has made a change since the last bookmark that the rules hide from
     /// it.
     ///

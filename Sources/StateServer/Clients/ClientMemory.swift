@@ -115,7 +115,8 @@ final class ClientMemory {
     func count(_ connection: Connection) {
         guard let account = connection.share.account, !connection.isClosed else { return }
         let more = connection.byteCountBesidesBuffers
-        connection.share.mayHaveMore = more > 0 || connection.mayHaveMore
+        connection.share.byteCountBesidesBuffers = more
+        connection.share.mayHaveMore = connection.mayHaveMore
         note(
             connection.bufferByteCount + more,
             input: connection.unfinishedByteCount,
@@ -195,7 +196,7 @@ extension Connection {
     /// Whether its memory is as it was counted last, which is so after most commands.
     var isCounted: Bool {
         !share.mayHaveMore && inbound.bytes.isEmpty && share.inputByteCount == 0
-            && bufferByteCount == share.byteCount
+            && bufferByteCount + share.byteCountBesidesBuffers == share.byteCount
     }
 
     fileprivate var bufferByteCount: Int {

@@ -37,7 +37,9 @@ final class Connection {
         var account: ClientMemory.Account?
         var byteCount = 0
         var inputByteCount = 0
-        /// Whether it may have memory apart from its buffers.
+        /// The part of it that is not in its buffers.
+        var byteCountBesidesBuffers = 0
+        /// Whether that part may have changed.
         var mayHaveMore = true
     }
 

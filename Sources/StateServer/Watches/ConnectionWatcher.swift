@@ -6,7 +6,8 @@ final class ConnectionWatcher: WatchReceiver {
     let format: WatchFormat
     let watcher: Watcher
     private unowned let connection: Connection
-    private unowned let services: Services
+    // They live as long as the server: no check of that for each delivery.
+    private unowned(unsafe) let services: Services
     /// Encoded commits that came while earlier ones are being read.
     private var kept = ByteBuffer()
     /// The limits of rules that count it.
@@ -61,6 +62,7 @@ final class ConnectionWatcher: WatchReceiver {
     var latestByteLimit: Int { services.settings.options.outputByteCount }
 
     var hasRoom: Bool {
+        let connection = connection
         if connection.outbound.bytes.count < services.settings.options.outputByteCount,
             services.registry.memory.hasRoom(of: connection)
         {
@@ -72,6 +74,7 @@ final class ConnectionWatcher: WatchReceiver {
     }
 
     func receive(_ notice: Watcher.Notice, in core: KeyspaceCore) {
+        let connection = connection
         switch notice {
         case .commit(let revision, let changes):
             write(revision, changes, core, to: &connection.outbound.bytes)
@@ -89,7 +92,7 @@ final class ConnectionWatcher: WatchReceiver {
         }
         services.flushes.add(connection)
         // A commit goes to every watch, so memory is counted here.
-        services.registry.memory.count(connection)
+        if !connection.isCounted { services.registry.memory.count(connection) }
     }
 
     /// Writes a commit, which is encoded once for all watches with the same changes and options.
