@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -120,10 +121,33 @@ int clinux_peer_credentials(int socket, struct clinux_peer *peer) {
     return 0;
 }
 
-int64_t clinux_boottime_milliseconds(void) {
+static int64_t nanoseconds(clockid_t clock) {
     struct timespec time;
-    clock_gettime(CLOCK_BOOTTIME, &time);
-    return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+    clock_gettime(clock, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+/* How far the milliseconds of the wall clock begin before those of CLOCK_BOOTTIME, in nanoseconds. */
+static int64_t millisecond_lead(void) {
+    int64_t lead = 0;
+    /* Whoever loses the processor between two readings reads again. */
+    for (int count = 0; count < 20; ++count) {
+        int64_t before = nanoseconds(CLOCK_BOOTTIME);
+        int64_t wall = nanoseconds(CLOCK_REALTIME);
+        lead = ((wall - before) % 1000000 + 1000000) % 1000000;
+        if (nanoseconds(CLOCK_BOOTTIME) - before < 2000) break;
+    }
+    return lead;
+}
+
+int64_t clinux_boottime_milliseconds(void) {
+    static _Atomic int64_t lead = -1;
+    int64_t known = atomic_load_explicit(&lead, memory_order_relaxed);
+    if (known < 0) {
+        int64_t found = millisecond_lead();
+        if (atomic_compare_exchange_strong(&lead, &known, found)) known = found;
+    }
+    return (nanoseconds(CLOCK_BOOTTIME) + known) / 1000000;
 }
 
 int clinux_peer_groups(int socket, gid_t *groups, int count) {

@@ -97,6 +97,23 @@ struct ExpiryTests {
         }
     }
 
+    @Test func `a wall time is not late by the age of the turn that sets it`() throws {
+        stage.withCore {
+            $0.entries.clock = { 5_000 }
+            $0.entries.wallClock = { 1_040 }
+        }
+        // The turn began at 1,000.
+        try stage.transact(at: 1_000) { (core) throws(StateError) in
+            try core.set("at", "1", expiry: .at(1_100))
+            try core.set("after", "1", expiry: .after(100))
+        }
+        let left = { [stage] (key: String) in
+            stage.withCore { core in core.read(key).flatMap { core.millisecondsLeft(of: $0) } }
+        }
+        #expect(left("at") == 60)
+        #expect(left("after") == 100)
+    }
+
     /// From here on the clock that deadlines run on is so much later.
     private func advance(by milliseconds: Int64) {
         stage.withCore { $0.entries.clock = { Deadlines.now() + milliseconds } }

@@ -217,10 +217,10 @@ extension KeyspaceCore {
         Array(key.utf8).withUnsafeBytes { readDurable($0) }
     }
 
-    func set(_ key: String, _ value: String) throws(StateError) {
+    func set(_ key: String, _ value: String, expiry: Expiry = .ruled) throws(StateError) {
         try Array(key.utf8).withBorrowed { (key) throws(StateError) in
             try Array(value.utf8).withBorrowed { (value) throws(StateError) in
-                try set(key, to: value)
+                try set(key, to: value, expiry: expiry)
             }
         }
     }

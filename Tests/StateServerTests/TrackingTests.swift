@@ -166,6 +166,24 @@ struct TrackingTests {
         )
     }
 
+    @Test(arguments: ["DEL missing", "GETEX a", "SET a 9 NX"])
+    func `NOLOOP leaves out no change of others after a write that changed nothing`(
+        command: String
+    ) throws {
+        let reader = try server.connect(3)
+        _ = try writer.ask("SET a 1")
+        _ = try reader.ask("CLIENT TRACKING ON NOLOOP")
+        _ = try reader.ask("GET a")
+        backing.hold()
+        try writer.send("SET a 2")
+        try server.catchUp()
+        try reader.send(command)
+        try server.catchUp()
+        backing.open()
+        let replies = try allReplies(of: reader)
+        #expect(replies.contains { invalidated($0) == ["a"] }, "\(replies)")
+    }
+
     @Test func `OPTIN keeps what follows CACHING YES, OPTOUT all but what follows CACHING NO`()
         throws
     {

@@ -84,6 +84,9 @@ void clinux_become(char *const arguments[], char *const environment[]);
 int64_t clinux_monotonic_nanoseconds(void);
 
 /// CLOCK_BOOTTIME in milliseconds: it continues while the machine sleeps, and cannot be set.
+///
+/// Its milliseconds begin together with those that the wall clock had at the first call, so that
+/// neither is late where a wall time becomes one of this clock.
 int64_t clinux_boottime_milliseconds(void);
 
 /// The calling thread no longer preempts others when it wakes up (SCHED_BATCH, sched(7)); needs no

@@ -22,6 +22,8 @@ package struct EntryStore: ~Copyable {
     package internal(set) var deadlines = Deadlines()
     /// Milliseconds of CLOCK_BOOTTIME, on which deadlines run; a test may set another clock.
     package var clock: @Sendable () -> Int64 = { Deadlines.now() }
+    /// Milliseconds since 1970, where the time of a transaction may be older than it.
+    package var wallClock: (@Sendable () -> Int64)?
     /// Whether storage has entries that expire, perhaps only superseded ones.
     var hasLoadedExpiry = false
     /// The listings that are running in slices.

@@ -147,6 +147,20 @@ package struct Deadlines {
     }
 }
 
+extension EntryStore {
+    /// A wall time as a deadline; nil if the time of the transaction is that of now.
+    ///
+    /// A transaction has the time at which its turn began: a deadline that was computed from that
+    /// would be late by the age of the turn.
+    @inline(never)
+    func deadline(at time: Int64) -> Int64? {
+        guard let wallClock else { return nil }
+        let left = time.subtractingReportingOverflow(wallClock())
+        let deadline = clock().addingReportingOverflow(left.partialValue)
+        return left.overflow || deadline.overflow ? .max : deadline.partialValue
+    }
+}
+
 /// Entries that expire.
 extension KeyspaceCore {
     /// Deletes what is due, as one commit whose cause is `expiry`; at most a thousand entries.

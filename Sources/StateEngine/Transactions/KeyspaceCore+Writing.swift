@@ -61,8 +61,18 @@ extension KeyspaceCore {
                 in: &entries.pool
             ),
             onto: write.chain,
-            keeping: expiry == .kept ? write.current?.knownDeadline : nil
+            keeping: knownDeadline(expiry, write.current)
         )
+    }
+
+    /// The deadline of a version if the time of the transaction does not decide it.
+    @inline(__always)
+    private func knownDeadline(_ expiry: Expiry, _ current: Record?) -> Int64? {
+        switch expiry {
+        case .kept: current?.knownDeadline
+        case .at(let time): entries.deadline(at: time)
+        default: nil
+        }
     }
 
     /// Whether the open transaction has set the value of a version.

@@ -54,6 +54,7 @@ package final class Server {
     ) {
         self.keyspace = keyspace
         core = keyspace.withCore { $0 }
+        core.entries.wallClock = { SystemClock.wallMilliseconds() }
         let settings = Settings(options.fitted)
         let registry = Registry(
             startedAt: SystemClock.wallMilliseconds(),

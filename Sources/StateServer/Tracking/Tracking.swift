@@ -147,7 +147,7 @@ final class Tracking {
 
     // MARK: Reads
 
-    /// Records what a command has read, or will read at EXEC.
+    /// Records what a command has read, or will read at EXEC, and what it has committed, if anything.
     ///
     /// - Parameters:
     ///   - verb: The verb of the command.
@@ -162,8 +162,8 @@ final class Tracking {
         _ client: TrackedClient,
         _ context: borrowing CommandContext
     ) {
-        if context.hasCommitted {
-            let core = context.core
+        let core = context.core
+        if core.newestRevision > client.revisionBefore {
             client.noteOwn(core.newestRevision, published: core.revisions.durable)
         }
         if verb.name == .client { return }
