@@ -74,7 +74,10 @@ struct TopCommandTests {
             usleep(200_000)
             rows = try client.activity().keys
         } while rows.first?.name != Array("hot".utf8)
-        #expect(rows[0].changes < rows[1].changes && rows[0].changesPerSecond < 20)
+        // Where the machine stood still for long, the others are forgotten already.
+        let hot = rows[0]
+        #expect(rows.dropFirst().allSatisfy { hot.changes < $0.changes })
+        #expect(hot.changesPerSecond < 20)
         let json = try Statectl.run(daemon, "top", "--once", "--json", "--interval", "100ms").text
         #expect(json.contains(#""keys":[{"key":"hot","#), "\(json)")
     }
