@@ -180,6 +180,7 @@ struct TrackingTests {
         try reader.send(command)
         try server.catchUp()
         backing.open()
+        _ = try writer.next()
         let replies = try allReplies(of: reader)
         #expect(replies.contains { invalidated($0) == ["a"] }, "\(replies)")
     }

@@ -38,19 +38,22 @@ final class BackupTarget {
         let isReplaced =
             replacesAll || lstat(path, &status) != 0 || status.st_mode & S_IFMT == S_IFREG
         draft = isReplaced ? "\(path).\(processNumber).new" : nil
+        if let draft {
+            // A signal may come as soon as the file is there.
+            clinux_remove_drafts_on_signals()
+            clinux_draft(AT_FDCWD, draft, 0)
+        }
         descriptor =
             if let draft {
                 open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
             } else {
                 open(path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY)
             }
-        if let draft, descriptor >= 0 {
-            clinux_remove_drafts_on_signals()
-            clinux_draft(AT_FDCWD, draft, 0)
-        }
         if draft != nil, descriptor >= 0 { fchmod(descriptor, mode) }
         guard descriptor >= 0 else {
-            throw .file("cannot write \(draft ?? path): \(lastError)")
+            let failure = Failure.file("cannot write \(draft ?? path): \(lastError)")
+            clinux_forget_drafts()
+            throw failure
         }
     }
 
