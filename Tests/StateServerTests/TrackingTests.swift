@@ -78,6 +78,30 @@ struct TrackingTests {
         #expect(try writer.next() == .simple("OK"))
     }
 
+    @Test func `a writer that is itself sent an invalidation has no reply before those of others`()
+        throws
+    {
+        let readers = try (0..<100).map { _ in try server.connect(3) }
+        let both = try server.connect(3)
+        _ = try writer.ask("MSET a 1 b 1")
+        for (peer, key) in readers.map({ ($0, "a") }) + [(both, "b")] {
+            _ = try peer.ask("CLIENT TRACKING ON")
+            _ = try peer.ask("GET \(key)")
+        }
+        backing.hold()
+        try writer.send("SET c 1")
+        try server.catchUp()
+        // Both are in the next batch.
+        try writer.send("SET b 2")
+        try server.catchUp()
+        try both.send("SET a 2")
+        try server.catchUp()
+        backing.open()
+        #expect(invalidated(try both.next()) == ["b"])
+        #expect(try both.next() == .simple("OK"))
+        #expect(try readers.allSatisfy { try !$0.arrived().isEmpty })
+    }
+
     @Test func `what is read of a commit that is not durable is not invalidated by it`() throws {
         let reader = try server.connect(3)
         _ = try reader.ask("CLIENT TRACKING ON")

@@ -273,6 +273,12 @@ final class FlushList {
         if first.last !== connection { first.append(connection) }
     }
 
+    /// Sends what must come first before replies are released: the own reply of one of those
+    /// connections would else precede what the others must be sent. What is left is for ``drain(_:)``.
+    func sendFirst() {
+        for connection in first where !connection.isClosed { _ = connection.flush() }
+    }
+
     func add(_ connection: Connection) {
         guard !connection.places.isFlushed else { return }
         connection.places.isFlushed = true

@@ -9,6 +9,7 @@ extension Server {
             // Order matters: a connection gets its change before its reply, also in a round of
             // latest values.
             if registry.hasAdvancing { advanceWatchers(core) }
+            flushes.sendFirst()
             registry.updateHolding { connection in
                 switch outcome {
                 case .durable(let revision):
