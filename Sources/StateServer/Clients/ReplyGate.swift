@@ -273,8 +273,7 @@ final class FlushList {
         if first.last !== connection { first.append(connection) }
     }
 
-    /// Sends what must come first before replies are released: the own reply of one of those
-    /// connections would else precede what the others must be sent. What is left is for ``drain(_:)``.
+    /// Sends what must come first, before replies are released; ``drain(_:)`` sends what is left.
     func sendFirst() {
         for connection in first where !connection.isClosed { _ = connection.flush() }
     }

@@ -9,6 +9,7 @@ extension Server {
             // Order matters: a connection gets its change before its reply, also in a round of
             // latest values.
             if registry.hasAdvancing { advanceWatchers(core) }
+            // Before replies: that of one such connection would precede what another must be sent.
             flushes.sendFirst()
             registry.updateHolding { connection in
                 switch outcome {
