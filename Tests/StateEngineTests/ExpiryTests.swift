@@ -175,11 +175,11 @@ struct ExpiryTests {
     }
 
     @Test func `of many that are due at once each turn deletes a bounded number`() throws {
-        for number in 0..<5_000 { try stage.set("lease/\(number)", "1") }
+        for number in 0..<160 { try stage.set("lease/\(number)", "1") }
         try stage.commit()
         advance(by: 60_000)
         #expect(stage.newest() == [:])
-        for _ in 0..<5 { #expect(expire(after: 60_000) == 1_000) }
+        for _ in 0..<5 { #expect(expire(after: 60_000) == 32) }
         #expect(expire(after: 60_000) == 0)
     }
 }
