@@ -143,9 +143,8 @@ struct TreePage {
     /// The numbers of pages that such a page begins with, read as pointers of a leaf, may lead to
     /// old rows.
     func isLikelyInterior(in pageCount: Int) -> Bool {
-        guard kind != .interior else { return !isFilledAsLeaf() }
-        return anyChildren?.allSatisfy((2...max(2, pageCount)).contains) == true
-            && !isFilledAsLeaf()
+        let leads = anyChildren?.allSatisfy((2...max(2, pageCount)).contains) ?? false
+        return (leads || kind == .interior) && !isFilledAsLeaf()
     }
 
     /// The numbers of the rows below each of ``children``, if those below this page are `rows`.

@@ -44,6 +44,9 @@ final class KilledStore {
     /// What was committed.
     private(set) var changes: [BuiltBatch.Change] = []
 
+    /// Whether the row of this revision has more than one page.
+    static func isLong(_ revision: Int64) -> Bool { revision % 40 == 0 }
+
     /// Changes of 30 keys, as a keyspace makes them, now and then a long one.
     private static func changes(_ count: Int64) -> [BuiltBatch.Change] {
         (1...count).map { revision in
@@ -52,7 +55,7 @@ final class KilledStore {
             return BuiltBatch.Change(
                 revision: revision,
                 key: Array("key/\(revision % 30)".utf8),
-                value: revision % 40 == 0 ? long : text,
+                value: isLong(revision) ? long : text,
                 created: (revision - 1) % 30 + 1,
                 version: (revision - 1) / 30 + 1,
                 previousRevision: revision <= 30 ? 0 : revision - 30
