@@ -65,7 +65,11 @@ struct TopCommandTests {
     @Test func `a key that is busy now is the first, although others changed more before`() throws {
         let client = try daemon.connect()
         _ = try client.activity()
-        for number in 0..<4_800 { try client.set([], for: Key("old\(number % 120)")) }
+        for number in 0..<4_800 {
+            try client.set([], for: Key("old\(number % 120)"))
+            // What nobody has looked at for 10 s is forgotten, also on a machine that is busy.
+            if number % 120 == 0 { _ = try client.activity() }
+        }
         let deadline = Deadline(after: .seconds(60))
         var rows: [Client.ActivityCount] = []
         repeat {
@@ -74,10 +78,8 @@ struct TopCommandTests {
             usleep(200_000)
             rows = try client.activity().keys
         } while rows.first?.name != Array("hot".utf8)
-        // Where the machine stood still for long, the others are forgotten already.
-        let hot = rows[0]
-        #expect(rows.dropFirst().allSatisfy { hot.changes < $0.changes })
-        #expect(hot.changesPerSecond < 20)
+        try #require(rows.count > 1)
+        #expect(rows[0].changes < rows[1].changes && rows[0].changesPerSecond < 20)
         let json = try Statectl.run(daemon, "top", "--once", "--json", "--interval", "100ms").text
         #expect(json.contains(#""keys":[{"key":"hot","#), "\(json)")
     }
