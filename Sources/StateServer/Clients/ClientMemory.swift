@@ -114,11 +114,8 @@ final class ClientMemory {
     /// Updates the count for a connection.
     func count(_ connection: Connection) {
         guard let account = connection.share.account, !connection.isClosed else { return }
-        let more = connection.byteCountBesidesBuffers
-        connection.share.byteCountBesidesBuffers = more
-        connection.share.mayHaveMore = connection.mayHaveMore
         note(
-            connection.bufferByteCount + more,
+            connection.byteCount,
             input: connection.unfinishedByteCount,
             connection,
             account
@@ -195,22 +192,17 @@ final class ClientMemory {
 extension Connection {
     /// Whether its memory is as it was counted last, which is so after most commands.
     var isCounted: Bool {
-        !share.mayHaveMore && inbound.bytes.isEmpty && share.inputByteCount == 0
-            && bufferByteCount + share.byteCountBesidesBuffers == share.byteCount
+        inbound.bytes.count == share.inputByteCount && !hasWorkUnderWay
+            && plainByteCount == share.byteCount
     }
 
-    fileprivate var bufferByteCount: Int {
+    /// Its memory, apart from a constant part.
+    fileprivate var byteCount: Int { plainByteCount + (hasWorkUnderWay ? workByteCount : 0) }
+
+    private var plainByteCount: Int {
         let coming = inbound.bytes.footprint + inbound.parser.footprint
-        return coming + outbound.bytes.footprint + outbound.held.footprint
+        return coming + outbound.bytes.footprint + outbound.held.footprint + sessionByteCount
     }
-
-    /// Its other memory, apart from a constant part.
-    fileprivate var byteCountBesidesBuffers: Int {
-        sessionByteCount + (hasWorkUnderWay ? workByteCount : 0)
-    }
-
-    /// Whether plain commands and events add to its other memory.
-    fileprivate var mayHaveMore: Bool { session.tracking != nil || hasWorkUnderWay }
 
     /// Whether there is more than buffers and the session, which is rare.
     private var hasWorkUnderWay: Bool {

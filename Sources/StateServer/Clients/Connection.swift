@@ -37,10 +37,6 @@ final class Connection {
         var account: ClientMemory.Account?
         var byteCount = 0
         var inputByteCount = 0
-        /// The part of it that is not in its buffers.
-        var byteCountBesidesBuffers = 0
-        /// Whether that part may have changed.
-        var mayHaveMore = true
     }
 
     /// The lists of the server that contain the connection.
@@ -160,7 +156,7 @@ final class Registry {
 
     private(set) var all: [Int: Connection] = [:]
     /// The same by their descriptors.
-    private var places: [Connection?] = []
+    private var byDescriptor: [Connection?] = []
     private(set) var acceptedCount = 0
     var early = EarlyReplies()
     /// The subjects of the clients.
@@ -215,26 +211,25 @@ final class Registry {
 
     func add(_ connection: Connection) {
         all[connection.number] = connection
-        let place = Int(connection.descriptor)
-        if place >= places.count {
-            places += Array(repeating: nil, count: place + 1 - places.count)
-        }
-        places[place] = connection
+        let missing = Int(connection.descriptor) + 1 - byDescriptor.count
+        if missing > 0 { byDescriptor += Array(repeating: nil, count: missing) }
+        byDescriptor[Int(connection.descriptor)] = connection
         memory.add(connection)
     }
 
     func remove(_ connection: Connection) {
         all[connection.number] = nil
-        places[Int(connection.descriptor)] = nil
+        byDescriptor[Int(connection.descriptor)] = nil
         memory.remove(connection)
         endedCommandCount += connection.session.commandCount
     }
 
     /// The connection with this descriptor, if it has this number.
     func connection(_ descriptor: Int, _ number: Int) -> Connection? {
-        guard descriptor < places.count, let found = places[descriptor], found.number == number
-        else { return nil }
-        return found
+        guard descriptor < byDescriptor.count, let found = byDescriptor[descriptor] else {
+            return nil
+        }
+        return found.number == number ? found : nil
     }
 
     // MARK: Lists

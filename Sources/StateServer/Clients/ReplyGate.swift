@@ -273,10 +273,8 @@ final class FlushList {
         if first.last !== connection { first.append(connection) }
     }
 
-    /// Sends what must come first, before replies are released; ``drain(_:)`` sends what is left.
-    func sendFirst() {
-        for connection in first where !connection.isClosed { _ = connection.flush() }
-    }
+    /// Sends what must come first before replies are released; ``drain(_:)`` sends the rest.
+    func sendFirst() { for client in first where !client.isClosed { _ = client.flush() } }
 
     func add(_ connection: Connection) {
         guard !connection.places.isFlushed else { return }

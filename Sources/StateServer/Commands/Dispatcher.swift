@@ -93,7 +93,6 @@ final class Dispatcher {
             context.connection.session.lastCommand = verb.name
             context.connection.session.lastCommandAt = context.time
             lastWeight = verb.weight(byteCount: raw.count, hasRules: context.core.rules != nil)
-            if lastWeight >= 64 { context.connection.share.mayHaveMore = true }
             began = statistics.begin(verb, weight: lastWeight)
             running = verb
             let client = context.connection.session.tracking
@@ -162,7 +161,8 @@ final class Dispatcher {
         _ arguments: Arguments,
         _ context: borrowing CommandContext
     ) -> Inbound.Pause? {
-        let looksBack = verb.mayLookBack && verb.looksBack(arguments)
+        // Of the writes only a revert does.
+        let looksBack = (!verb.isWrite || verb.name == .stateRevert) && verb.looksBack(arguments)
         let isPlainRead = !verb.isWrite && !verb.isExecution && !looksBack
         let isQuiet = context.connection.outbound.held.isEmpty && !memory.isTight
         if isPlainRead, isQuiet, registry.pause == nil { return nil }

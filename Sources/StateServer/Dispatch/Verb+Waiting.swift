@@ -26,14 +26,6 @@ extension Verb {
         }
     }
 
-    /// Whether ``looksBack(_:)`` may be true for some arguments.
-    var mayLookBack: Bool {
-        switch name {
-        case .stateHistory, .stateRevert, .stateChanges, .stateBackup, .stateGet, .stateList: true
-        default: false
-        }
-    }
-
     /// Whether the verb returns only durable data, which must include what the connection wrote
     /// before, and every change that was acknowledged.
     @inline(never)  // A SET does not need it.

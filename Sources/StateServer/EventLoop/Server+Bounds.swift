@@ -79,6 +79,7 @@ extension Server {
     private static let stallMilliseconds: Int64 = 5_000
 
     /// Plans a check for clients that hold memory and do not read, because others wait for memory.
+    @inline(never)  // Rare.
     func expectStalls() {
         registry.memory.isAwaited = true
         if !timers.isSet(.stalls) { beginStallCheck() }
