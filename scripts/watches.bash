@@ -40,7 +40,10 @@ delivery() {
         ;;
     *) place=(--socket "${sockets[$2]}") ;;
     esac
-    [[ $1:$2 != watchstored:redis ]] || server=redis-stored
+    case $1:$2 in
+    watchstored:redis) server=redis-stored ;;
+    *:former) server=stated ;;
+    esac
     out=$(statebench delivery --server "$server" "${place[@]}" --watchers 100 --rate "$3" \
         --seconds $((share > 1 ? 2 : 10)) --value-bytes 64) || fail "$2 did not deliver"
     [[ $2 != etcd ]] || stop etcd
@@ -48,7 +51,7 @@ delivery() {
     keep "$1p50" "$2" "$(value delivery_p50_us <<<"$out")"
 }
 
-# watched one|stated: 1 watcher, or 1,000; both of the same server.
+# watched one|stated|former: 1 watcher, or 1,000; `one` is of the same server as `stated`.
 watched() {
     local count=1
     [[ $1 == one ]] || count=1000
@@ -59,11 +62,11 @@ watched() {
     watched_load "$1" "$count" 50 $((200000 / share)) same --watched --watch-connections 1
 }
 
-# watched_load one|stated WATCHERS CLIENTS REQUESTS none|one|same OPTION…
+# watched_load one|stated|former WATCHERS CLIENTS REQUESTS none|one|same OPTION…
 watched_load() {
-    local row=watch1000x$3$5 column=$1 watchers=$2 clients=$3 requests=$4 out
+    local row=watch1000x$3$5 column=$1 watchers=$2 clients=$3 requests=$4 out server=${1/one/stated}
     shift 5
-    out=$(statebench load --socket "${sockets[stated]}" --pid "${pids[stated]}" --clients "$clients" \
+    out=$(statebench load --socket "${sockets[$server]}" --pid "${pids[$server]}" --clients "$clients" \
         --keys 1000 --value-bytes 64 --requests "$requests" --watchers "$watchers" "$@") || fail "no load"
     keep "$row" "$column" "$(value per_second <<<"$out")"
     keep "${row}cpu" "$column" "$(value server_us <<<"$out")"

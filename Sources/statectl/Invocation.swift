@@ -19,8 +19,11 @@ struct Invocation {
     private(set) var operands: [[UInt8]] = []
     /// The command to run, of a verb that takes one; nil if there is no `--`.
     private(set) var command: [[UInt8]]?
-    /// Options by name; an option without a value has an empty one.
-    private var options: [String: [UInt8]] = [:]
+    /// The options in their order, of which the last of a name counts.
+    ///
+    /// An option without a value has an empty one. This is not a dictionary: the runtime would make
+    /// its type at each start, which takes longer than what else a `get` computes.
+    private var options: [(name: String, value: [UInt8])] = []
     /// How long the daemon may take to answer one command; nil for no limit.
     private(set) var replyTimeout: Duration? = Client.standardTimeout
 
@@ -34,9 +37,9 @@ struct Invocation {
             } else if argument.starts(with: "--".utf8) {
                 try read(option: argument, &rest, verb)
             } else if verb == nil, argument == "-h".bytes {
-                options["--help"] = []
+                options.append(("--help", []))
             } else if verb == nil, argument == "help".bytes, !has("--help") {
-                options["--help"] = []
+                options.append(("--help", []))
             } else if verb == nil {
                 verb = try Verb.named(String(decoding: argument, as: UTF8.self))
             } else {
@@ -57,7 +60,7 @@ struct Invocation {
     }
 
     /// Whether the option was given.
-    func has(_ option: String) -> Bool { options[option] != nil }
+    func has(_ option: String) -> Bool { value(option) != nil }
 
     /// Whether what is printed is JSON.
     var isJSON: Bool { has("--json") }
@@ -85,11 +88,13 @@ struct Invocation {
     }
 
     /// The value of the option; nil if it was not given.
-    func value(_ option: String) -> [UInt8]? { options[option] }
+    func value(_ option: String) -> [UInt8]? {
+        options.last { $0.name.utf8.elementsEqual(option.utf8) }?.value
+    }
 
     /// The value of the option as text.
     func text(_ option: String) -> String? {
-        options[option].map { String(decoding: $0, as: UTF8.self) }
+        value(option).map { String(decoding: $0, as: UTF8.self) }
     }
 
     /// The value of the option as a number of at least `minimum`.
@@ -171,20 +176,21 @@ struct Invocation {
     ) throws(Failure) {
         let equals = argument.firstIndex(of: UInt8(ascii: "="))
         let name = String(decoding: argument[..<(equals ?? argument.endIndex)], as: UTF8.self)
-        let known = Option.common + (verb?.options ?? [])
-        guard let option = known.first(where: { $0.name == name }) else {
-            throw .usage(Self.unknown(name, verb, known))
-        }
+        let own = verb?.options ?? []
+        guard
+            let option = Option.common.first(where: { $0.isNamed(name) })
+                ?? own.first(where: { $0.isNamed(name) })
+        else { throw .usage(Self.unknown(name, verb, Option.common + own)) }
         let attached = equals.map { Array(argument[($0 + 1)...]) }
         guard let placeholder = option.placeholder else {
             guard attached == nil else { throw .usage("\(name) takes no value") }
-            options[name] = []
+            options.append((name, []))
             return
         }
         guard let value = attached ?? rest.popFirst() else {
             throw .usage("\(name) needs a value: \(name) \(placeholder)")
         }
-        options[name] = value
+        options.append((name, value))
     }
 
     private static func unknown(_ name: String, _ verb: Verb?, _ known: [Option]) -> String {

@@ -1,38 +1,43 @@
 /// A verb of `statectl`: its name, operands, options, help and the function that runs it.
+///
+/// Each run makes all of them, so making one only keeps literals.
 struct Verb: Sendable {
-    let name: String
+    /// The first line of its help, without the program.
+    private let line: String
     /// How many operands it takes.
     let operandCount: ClosedRange<Int>
     /// The options that it takes in addition to those of every verb.
     let options: [Option]
-    /// The first line of its help.
-    let usage: String
     /// The rest of its help.
     let details: String
     let perform: @Sendable (Invocation, inout Output) throws(Failure) -> Void
 
+    /// The first word of its usage.
+    var name: String { String(line.prefix { $0 != " " }) }
+
+    /// The first line of its help.
+    var usage: String { "statectl \(line)" }
+
     /// Whether a command to run follows `--`.
-    var takesCommand: Bool { usage.contains("-- COMMAND") }
+    var takesCommand: Bool { line.contains("-- COMMAND") }
 
     private init(
-        _ usage: String,
+        _ line: String,
         _ operandCount: ClosedRange<Int>,
         _ options: [Option],
         _ details: String,
         _ perform: @escaping @Sendable (Invocation, inout Output) throws(Failure) -> Void
     ) {
-        // The first word of its usage is its name.
-        name = String(usage.prefix { $0 != " " })
+        self.line = line
         self.operandCount = operandCount
         self.options = options
-        self.usage = "statectl \(usage)"
         self.details = details
         self.perform = perform
     }
 
     /// - Throws: ``Failure/usage(_:)``, with the verb that the user may have meant.
     static func named(_ word: String) throws(Failure) -> Verb {
-        if let verb = all.first(where: { $0.name == word }) { return verb }
+        if let verb = all.first(where: { $0.line.utf8.hasFirstWord(word.utf8) }) { return verb }
         let nearest = otherNames[word] ?? Spelling.nearest(to: word, among: all.map(\.name))
         let question =
             nearest == nil ? "; 'statectl --help' lists them" : Spelling.question(nearest)
@@ -240,19 +245,29 @@ struct Verb: Sendable {
 
 /// One option of the command line, written as in its help: `--at REV`.
 struct Option: ExpressibleByStringLiteral, Sendable {
-    /// With its two dashes.
-    let name: String
-    /// The placeholder of its value in the help; nil if it takes no value.
-    let placeholder: String?
+    private let text: String
 
-    init(stringLiteral text: String) {
-        let words = text.split(separator: " ", maxSplits: 1).map { String($0) }
-        name = words[0]
-        placeholder = words.count > 1 ? words[1] : nil
+    init(stringLiteral text: String) { self.text = text }
+
+    /// With its two dashes.
+    var name: String { String(text.prefix { $0 != " " }) }
+
+    /// The placeholder of its value in the help; nil if it takes no value.
+    var placeholder: String? {
+        text.firstIndex(of: " ").map { String(text[text.index(after: $0)...]) }
     }
+
+    func isNamed(_ name: String) -> Bool { text.utf8.hasFirstWord(name.utf8) }
 
     /// The options of every verb.
     static let common: [Option] = [
         "--socket PATH", "--system", "--user", "--reply-timeout T", "--json", "--help", "--version",
     ]
+}
+
+extension String.UTF8View {
+    /// Whether `word` is all that comes before the first space, or the end.
+    fileprivate func hasFirstWord(_ word: String.UTF8View) -> Bool {
+        starts(with: word) && dropFirst(word.count).first ?? UInt8(ascii: " ") == UInt8(ascii: " ")
+    }
 }
