@@ -6,7 +6,12 @@ import Testing
 
 /// Whom the lists of a rule mean.
 struct RuleAccessTests {
-    private static let ann = Subject(uid: 1_000, groups: [1_000, 29], isPrivileged: false)
+    private static let ann = Subject(
+        uid: 1_000,
+        groups: [1_000, 29],
+        unit: "app@1.service",
+        isPrivileged: false
+    )
     private static let bob = Subject(uid: 1_001, groups: [1_001], isPrivileged: false)
 
     private func table(_ options: String) throws -> RuleTable {
@@ -34,6 +39,8 @@ struct RuleAccessTests {
         (#""read": ["1001"]"#, .read, false, true),
         (#""read": ["group:audio"]"#, .read, true, false),
         (#""read": ["root", "*"]"#, .read, true, true),
+        (#""read": ["unit:app@1.service"]"#, .read, true, false),
+        (#""read": ["bob", "unit:app@2.service"]"#, .read, false, true),
         (#""read": []"#, .read, false, false),
         (#""read": ["ann"]"#, .watch, true, false),
         (#""watch": ["ann"]"#, .read, true, true),
@@ -47,7 +54,7 @@ struct RuleAccessTests {
         (#""admin": ["bob"]"#, .admin, false, true),
         (#""admin": ["*"]"#, .admin, true, true),
     ])
-    func `a list means users, groups and everybody`(
+    func `a list means users, groups, units and everybody`(
         options: String,
         action: KeyAction,
         ann: Bool,

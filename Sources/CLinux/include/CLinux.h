@@ -65,6 +65,9 @@ int clinux_peer_groups(int socket, gid_t *groups, int count);
 /// A descriptor of the process that connected (SO_PEERPIDFD), which becomes readable when it ends;
 /// -1 if the kernel is older than 6.5 or does not see the process.
 int clinux_peer_process(int socket);
+/// Reads /proc/PID/cgroup (cgroups(7)) of the process that connected, whose number is `pid`: the number of bytes, at most
+/// `size`; -1 if the kernel is older than 6.5, does not show it, or the process has ended.
+int clinux_peer_control_groups(int socket, pid_t pid, char *text, int size);
 /// A descriptor of the process with this number (pidfd_open(2)), or -1 with errno.
 int clinux_process(pid_t pid);
 /// pidfd_send_signal(2).

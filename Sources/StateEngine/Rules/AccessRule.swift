@@ -157,30 +157,33 @@ package struct AccessList: Sendable {
     package let namesOwner: Bool
     private let users: [UInt32]
     private let groups: [UInt32]
+    private let units: [String]
 
     /// The list of a rule; nil if it allows everybody.
     init?(_ setting: KeyRule.Setting<[Principal]>?) {
         guard let setting, !setting.value.contains(.everybody) else { return nil }
         rule = setting.rule
         namesOwner = setting.value.contains(.owner)
-        var (users, groups): ([UInt32], [UInt32]) = ([], [])
+        var (users, groups, units): ([UInt32], [UInt32], [String]) = ([], [], [])
         for principal in setting.value {
             switch principal {
             case .everybody, .owner: break
             case .user(let uid, _): users.append(uid)
             case .group(let gid, _): groups.append(gid)
+            case .unit(let name): units.append(name)
             }
         }
-        (self.users, self.groups) = (users, groups)
+        (self.users, self.groups, self.units) = (users, groups, units)
     }
 
     /// Whether it includes `subject`, if the entry belongs to `owner`; nil if there is none.
     ///
-    /// - Complexity: O(*n*) in the users and groups of the rule.
+    /// - Complexity: O(*n*) in the users, groups and units of the rule.
     package func means(_ subject: Subject, owner: UInt32?) -> Bool {
         if namesOwner, owner == subject.uid { return true }
         if users.contains(subject.uid) { return true }
-        return groups.contains { subject.groups.contains($0) }
+        if groups.contains(where: { subject.groups.contains($0) }) { return true }
+        return !units.isEmpty && subject.unit.map { units.contains($0) } ?? false
     }
 }
 

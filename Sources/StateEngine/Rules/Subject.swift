@@ -15,11 +15,14 @@ package final class Subject: Sendable {
     package let uid: UInt32
     /// The primary group and the supplementary ones.
     package let groups: Set<UInt32>
+    /// The unit of systemd that it runs in, such as `app.service`; nil if there is none.
+    package let unit: String?
     /// Whether it is root or the daemon's own user, whom no rule restricts.
     package let isPrivileged: Bool
 
-    package init(uid: UInt32, groups: Set<UInt32>, isPrivileged: Bool) {
+    package init(uid: UInt32, groups: Set<UInt32>, unit: String? = nil, isPrivileged: Bool) {
         self.uid = uid
+        self.unit = unit
         self.groups = groups
         self.isPrivileged = isPrivileged
     }
@@ -37,6 +40,8 @@ package enum Principal: Hashable, Sendable {
     case owner
     case user(UInt32, name: String)
     case group(UInt32, name: String)
+    /// The processes of a unit of the system's service manager.
+    case unit(String)
 
     /// Whether it includes `subject`, if the entry belongs to `owner`; nil if there is none.
     package func means(_ subject: Subject, owner: UInt32?) -> Bool {
@@ -45,6 +50,7 @@ package enum Principal: Hashable, Sendable {
         case .owner: owner == subject.uid
         case .user(let uid, _): subject.uid == uid
         case .group(let gid, _): subject.groups.contains(gid)
+        case .unit(let name): subject.unit == name
         }
     }
 }

@@ -66,8 +66,8 @@ extension AccountDirectory {
         default:
             throw OptionFault(
                 path,
-                "expected a user, \"group:NAME\", \"owner\" or \"*\" in quotes, or the number of a "
-                    + "user, not \(value.kindDescription)"
+                "expected a user, \"group:NAME\", \"unit:NAME\", \"owner\" or \"*\" in quotes, or the "
+                    + "number of a user, not \(value.kindDescription)"
             )
         }
         if text == "*" { return .everybody }
@@ -75,6 +75,16 @@ extension AccountDirectory {
         if text.hasPrefix("group:") {
             let name = String(text.dropFirst(6))
             return try groupNumber(name, path, &warnings).map { .group($0, name: name) }
+        }
+        if text.hasPrefix("unit:") {
+            let name = String(text.dropFirst(5))
+            guard SystemUnit.isName(name) else {
+                throw OptionFault(
+                    path,
+                    "'\(name)' is not the whole name of a unit, such as \"unit:app.service\""
+                )
+            }
+            return .unit(name)
         }
         let advice = "; write \"group:NAME\" for a group, \"*\" for everybody"
         return try userNumber(text, path, &warnings, advice: advice).map { .user($0, name: text) }

@@ -24,6 +24,7 @@ extension Principal {
         case .owner: "owner"
         case .user(let uid, _): "u\(uid)"
         case .group(let gid, _): "g\(gid)"
+        case .unit(let name): "unit:\(name)"
         }
     }
 }

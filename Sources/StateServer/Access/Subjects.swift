@@ -2,7 +2,7 @@ import CLinux
 import Glibc
 import StateEngine
 
-/// The subjects of connections; connections of one user with the same groups share a subject.
+/// The subjects of connections; those of one user with the same groups and unit share a subject.
 ///
 /// Used only by the loop thread.
 struct Subjects {
@@ -15,16 +15,38 @@ struct Subjects {
     /// - Parameter privileged: The users whom no rule restricts.
     init(privileged: Set<UInt32>) { self.privileged = privileged }
 
-    /// The subject of `peer`, with the groups that it had when it connected.
+    /// The subject of `peer`, with the groups and the unit that it had when it connected.
     mutating func subject(of peer: clinux_peer, on descriptor: Int32) -> Subject {
         let isPrivileged = privileged.contains(peer.uid)
         // The groups of a privileged user do not matter.
         let groups = isPrivileged ? [peer.gid] : Subjects.groups(of: peer, descriptor)
-        if let subject = known[peer.uid], subject.groups == groups { return subject }
-        let subject = Subject(uid: peer.uid, groups: groups, isPrivileged: isPrivileged)
+        let unit = isPrivileged ? nil : Subjects.unit(of: peer, descriptor)
+        if let subject = known[peer.uid], subject.groups == groups, subject.unit == unit {
+            return subject
+        }
+        let subject = Subject(uid: peer.uid, groups: groups, unit: unit, isPrivileged: isPrivileged)
         if known.count >= Subjects.capacity { known.removeAll() }
         known[peer.uid] = subject
         return subject
+    }
+
+    /// The unit of the process that connected; nil if it cannot be known for sure.
+    ///
+    /// Linux names the process itself since 6.5. Before, only its number is known, which another
+    /// process may have got meanwhile.
+    private static func unit(of peer: clinux_peer, _ descriptor: Int32) -> String? {
+        // The path of a control group has at most PATH_MAX bytes; cgroup version 1 has 14 lines.
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: 8_192) { room in
+            let count = clinux_peer_control_groups(
+                descriptor,
+                peer.pid,
+                room.baseAddress,
+                Int32(room.count)
+            )
+            guard count > 0 else { return nil }
+            let text = UnsafeRawBufferPointer(room)[..<Int(count)]
+            return SystemUnit.name(inControlGroups: String(decoding: text, as: UTF8.self))
+        }
     }
 
     /// The primary group and the supplementary ones; only the former if the kernel does not report

@@ -1,0 +1,77 @@
+import Glibc
+import StateTestSupport
+import Testing
+
+/// Access by the unit of systemd that a client runs in: its control group names it.
+@Suite(
+    .enabled(
+        if: TestUser.areThere && ControlGroup.canBeMade,
+        "only root can make control groups and connect as other users"
+    )
+)
+struct UnitAccessTests {
+    private let daemon: Daemon
+    private let user: TestUser
+    /// A copy that every user may see.
+    private let statectl: String
+
+    init() throws {
+        let directory = try TemporaryDirectory()
+        statectl = directory.path(of: "statectl")
+        _ = try runCommand("cp", [builtProgram("statectl"), statectl])
+        chmod(directory.path, 0o711)
+        let rules = """
+            { socket: { mode: "0666" }, rules: [
+              { keys: "net/", read: ["*"], write: ["unit:net-\(getpid()).service"] },
+            ] }
+            """
+        let file = try directory.write(rules, to: "stated.json5")
+        daemon = try Daemon(["--config", file], directory: directory)
+        user = try #require(TestUser(TestUser.names[0]))
+    }
+
+    @Test func `processes of the unit may, and others of the same user may not`() throws {
+        let unit = try ControlGroup("net-\(getpid()).service")
+        let other = try ControlGroup("other-\(getpid()).service")
+        #expect(try set("net/a", in: unit.path).exitCode == 0)
+        let inner = try ControlGroup("net-\(getpid()).service/worker.service")
+        #expect(try set("net/b", in: inner.path).exitCode == 0)
+        let deeper = try ControlGroup("other-\(getpid()).service/net-\(getpid()).service")
+        for group in [other.path, deeper.path] {
+            let refused = try set("net/c", in: group)
+            #expect(refused.exitCode == 4)
+            #expect(refused.errorText.contains("NOPERM"), "\(refused)")
+        }
+    }
+
+    /// Sets a key from a process of the control group.
+    private func set(_ key: String, in group: String) throws -> CommandResult {
+        let line = """
+            echo $$ >\(group)/cgroup.procs && exec setpriv --reuid \(user.uid) --regid \(user.uid) \
+            --clear-groups \(statectl) --socket \(daemon.socketPath) set \(key) 1
+            """
+        return try runCommand("/bin/sh", ["-c", line])
+    }
+}
+
+/// A control group of cgroup version 2, which is removed with the last reference.
+private final class ControlGroup {
+    let path: String
+
+    /// Where they can be made; nil if nowhere.
+    private static let root = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].first {
+        access("\($0)/cgroup.procs", W_OK) == 0 && access("\($0)/cgroup.controllers", F_OK) == 0
+    }
+
+    static var canBeMade: Bool {
+        guard (try? ControlGroup("probe-\(getpid()).service")) != nil else { return false }
+        return true
+    }
+
+    init(_ name: String) throws {
+        path = "\(try #require(Self.root))/\(name)"
+        guard mkdir(path, 0o755) == 0 else { throw SystemFailure("mkdir \(path): \(errno)") }
+    }
+
+    deinit { rmdir(path) }
+}
