@@ -87,6 +87,8 @@ first_process() {
     cd "$root"
     pivot_root . former
     umount -l /former
+    # As systemd makes it where it is not in a container: credentials are mounted for a service elsewhere.
+    mount --make-rshared /
     # It knows by this variable that no hardware is its own.
     exec env -i container=boot-test PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
         /lib/systemd/systemd --system --log-target=journal --log-level=info --show-status=0 </dev/null

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -17,6 +18,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <sys/xattr.h>
@@ -119,6 +121,16 @@ int clinux_peer_credentials(int socket, struct clinux_peer *peer) {
     peer->uid = credentials.uid;
     peer->gid = credentials.gid;
     return 0;
+}
+
+int clinux_peer_name(int socket, char *name) {
+    struct sockaddr_un address;
+    socklen_t size = sizeof address;
+    if (getpeername(socket, (struct sockaddr *)&address, &size) != 0 || address.sun_family != AF_UNIX) return -1;
+    int count = (int)size - (int)offsetof(struct sockaddr_un, sun_path) - 1;
+    if (count <= 0 || address.sun_path[0] != 0) return -1;
+    memcpy(name, address.sun_path + 1, count);
+    return count;
 }
 
 static int64_t nanoseconds(clockid_t clock) {

@@ -16,6 +16,8 @@ package struct Configuration: Sendable {
     package var socket = Socket()
     /// The data directory; nil for the user's default.
     package var dataDirectory: String?
+    /// The prefix below which the credentials of the daemon's unit become values; nil for none.
+    package var credentials: String?
     package var limits = ConfiguredLimits()
     /// How much history is kept.
     package var history = HistoryLimits()
@@ -126,6 +128,7 @@ package struct Configuration: Sendable {
             try readSocket(&reader, accounts)
         }
         dataDirectory = try reader.string("data", Configuration.path) ?? dataDirectory
+        credentials = try reader.string("credentials", Configuration.prefix) ?? credentials
         try reader.object("limits") { reader throws(OptionFault) in try readLimits(&reader) }
         try reader.object("history") { reader throws(OptionFault) in try readHistory(&reader) }
     }
@@ -134,6 +137,14 @@ package struct Configuration: Sendable {
         guard text.hasPrefix("/"), !text.utf8.contains(0) else {
             let kind = JSONValue.string(text).kindDescription
             throw OptionFault(path, "expected an absolute path, not \(kind)")
+        }
+        return text
+    }
+
+    private static func prefix(_ text: String, _ path: JSONPath) throws(OptionFault) -> String {
+        guard text.hasSuffix("/"), (try? Key(String(text.dropLast()))) != nil else {
+            let kind = JSONValue.string(text).kindDescription
+            throw OptionFault(path, "expected a prefix such as \"app/secret/\", not \(kind)")
         }
         return text
     }

@@ -25,6 +25,10 @@ package enum ConfigurationSchema {
                     ]
                 ),
                 "data": text("The directory of the values", "^/"),
+                "credentials": text(
+                    "The prefix below which systemd's credentials for the daemon become values",
+                    "/$"
+                ),
                 "limits": object(
                     "Limits of the daemon",
                     Dictionary(

@@ -220,6 +220,7 @@ struct Verb: Sendable {
             Help.metrics,
             Statectl.metrics
         ),
+        Verb("credential PREFIX/", 1...1, [], Help.credential, Statectl.credential),
         Verb("watches [--json]", 0...0, [], Help.watches, Statectl.watches),
         Verb(
             "check [PATTERN] [--json] | statectl check --store|--data DIRECTORY",

@@ -107,6 +107,9 @@ struct Daemon {
             )
             try rules.install(options.configuration.rules, options.configuration.limits)
             try keyspace.attach(FileContainers(options, log: log)) { log.write(.warning, $0) }
+            let values = StartValues(keyspace, log)
+            if let early = options.earlyDirectory { values.adopt(early) }
+            if let prefix = options.configuration.credentials { values.setCredentials(prefix) }
             return keyspace
         } catch {
             keyspace.close()

@@ -13,7 +13,9 @@ struct SystemdUnitTests {
     private func runnableUnits(_ kind: String) throws -> [String] {
         let others = [
             "stated-backup@daily.service", "stated-backup@daily.timer", "stated-metrics.socket",
-            "stated-metrics@.service", "stated-watch@daily.service",
+            "stated-metrics@.service", "stated-watch@daily.service", "stated-credentials.socket",
+            "stated-credentials@.service", "stated-early.socket", "stated-early.service",
+            "stated-early-end.service",
         ]
         let names = ["stated.socket", "stated.service"] + (kind == "system" ? others : [])
         return try names.map { name in
@@ -71,7 +73,7 @@ struct SystemdUnitTests {
     func `nothing hides who a peer is, or deletes the socket`(setting: String) throws {
         let service = try readFile(units + "/system/stated.service")
         let lines = String(decoding: service, as: UTF8.self).split(separator: "\n")
-        #expect(lines.contains("ExecStart=/usr/bin/stated"))
+        #expect(lines.contains("ExecStart=/usr/bin/stated --adopt /run/stated-early"))
         // A client of its own, which waits for the outcome and fails where the daemon refuses the file.
         #expect(
             lines.contains {
@@ -85,7 +87,8 @@ struct SystemdUnitTests {
         let service = try readFile(units + "/system/stated.service")
         let lines = String(decoding: service, as: UTF8.self).split(separator: "\n")
         #expect(!lines.contains { $0.hasPrefix("ConfigurationDirectory") })
-        #expect(!lines.contains { $0.hasPrefix("ReadWritePaths") })
+        let places = lines.filter { $0.hasPrefix("ReadWritePaths") }
+        #expect(places == ["ReadWritePaths=-/run/stated-early"])
         #expect(lines.contains("ReadOnlyPaths=-/etc/stated"))
         #expect(lines.contains("ProtectSystem=strict"))
         #expect(lines.contains("Environment=CONFIGURATION_DIRECTORY=/etc/stated"))

@@ -58,6 +58,9 @@ struct clinux_peer {
     gid_t gid;
 };
 int clinux_peer_credentials(int socket, struct clinux_peer *peer);
+/// The abstract name of the peer's Unix socket (unix(7)) without its first byte, which is 0: the number of bytes, at most
+/// 107; -1 if it has none.
+int clinux_peer_name(int socket, char *name);
 /// The supplementary groups that the peer had when it connected (SO_PEERGROUPS, unix(7)): their
 /// number, or -1 with errno; ERANGE if there are more than `count`.
 int clinux_peer_groups(int socket, gid_t *groups, int count);

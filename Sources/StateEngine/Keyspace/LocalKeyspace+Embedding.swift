@@ -69,7 +69,7 @@ extension LocalKeyspace {
     /// Runs `body`, and waits until everything written before its end is on stable storage.
     ///
     /// - Throws: The error of `body`, and that of a failed commit.
-    func durably<R>(
+    package func durably<R>(
         _ body: (KeyspaceCore) throws(StateError) -> R
     ) throws(StateError) -> R {
         let answer = Answer()

@@ -18,6 +18,16 @@ extension Help {
 
         """
 
+    static let credential = """
+        Answers one request of systemd on standard input, as the unit stated-credentials.socket has
+        it: a service whose unit has LoadCredential=NAME:/run/stated/credentials.sock gets the value
+        of PREFIX/UNIT/NAME, where UNIT is its unit. An absent key gives it an empty credential.
+
+        examples:
+          statectl set credentials/mail.service/password secret
+
+        """
+
     static let metrics = """
         Prints the metrics of the daemon in the text format of Prometheus. You need admin rights.
 

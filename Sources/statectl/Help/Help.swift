@@ -46,6 +46,7 @@ enum Help {
           status               print the state of the daemon: sizes, counters, problems
           health               print whether the daemon serves and stores; the exit code says it
           top                  show rates, busy keys, writers and watches, live
+          credential           give systemd the value of a key as a credential of a service
           metrics              print the metrics of the daemon for Prometheus
           watches              print each watch and how far it is
           check [PATTERN]      list the stored values that a rule now refuses, or check the store

@@ -13,6 +13,7 @@ extension Options {
             ("socket.mode", "0" + String(socket.mode, radix: 8), false),
             ("socket.group", socket.group.map { String($0) }, false),
             ("data", configuration.dataDirectory, false),
+            ("credentials", configuration.credentials, false),
         ] + LimitOption.allCases.map { ("limits.\($0.rawValue)", limits.text($0), true) } + [
             ("history.age", Quantity.text(history.age), true),
             ("history.changes", String(history.changeCount), true),
@@ -54,6 +55,7 @@ extension Options {
         var options = self
         options.configuration.socket = running.configuration.socket
         options.configuration.dataDirectory = running.configuration.dataDirectory
+        options.configuration.credentials = running.configuration.credentials
         return options
     }
 

@@ -10,6 +10,8 @@ struct Options {
     private(set) var reservedFolders: [String] = []
     /// Whether the values are in memory only; the directory then holds the reserved revision.
     private(set) var isMemory = false
+    /// The directory of a daemon that served before the data directory was there; nil for none.
+    private(set) var earlyDirectory: String?
 
     /// Applies a configuration file; `findings` gets what is wrong with it.
     mutating func read(
@@ -29,7 +31,7 @@ struct Options {
 
     /// The options of the command line that have a value and say how to serve.
     static let names: Set<String> = [
-        "--socket", "--data", "--socket-mode", "--history-changes", "--history-age",
+        "--socket", "--data", "--adopt", "--socket-mode", "--history-changes", "--history-age",
         "--history-bytes", "--clients", "--watches", "--output-bytes", "--value-bytes",
     ]
 
@@ -41,6 +43,7 @@ struct Options {
         case "--memory": isMemory = true
         case "--socket": configuration.socket.path = value
         case "--data": configuration.dataDirectory = value
+        case "--adopt": earlyDirectory = value
         case "--socket-mode":
             guard let mode = Configuration.socketMode(value) else {
                 throw Request.error(
