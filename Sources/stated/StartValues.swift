@@ -28,7 +28,10 @@ struct StartValues {
             var values: [(key: Key, value: [UInt8])] = []
             for (name, bytes) in found { values.append((try Key(prefix + name), bytes)) }
             let count = try set(values, [])
-            log.write(.info, "\(counted(found.count, "credential")) below \(prefix): \(count) set anew")
+            log.write(
+                .info,
+                "\(counted(found.count, "credential")) below \(prefix): \(count) set anew"
+            )
         } catch {
             log.write(.error, "credentials are not set below \(prefix): \(error.message)")
         }

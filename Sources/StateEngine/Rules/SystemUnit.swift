@@ -39,7 +39,9 @@ package enum SystemUnit {
 
     /// Where the path begins in a line of a hierarchy, after its first slash.
     private static func end(of hierarchy: String, in line: Substring) -> Substring.Index? {
-        if line.hasPrefix(hierarchy) { return line.index(line.startIndex, offsetBy: hierarchy.count) }
+        if line.hasPrefix(hierarchy) {
+            return line.index(line.startIndex, offsetBy: hierarchy.count)
+        }
         guard hierarchy.hasPrefix(":"), let colon = line.firstIndex(of: ":") else { return nil }
         guard line[colon...].hasPrefix(hierarchy) else { return nil }
         return line.index(colon, offsetBy: hierarchy.count)
