@@ -357,7 +357,7 @@ let package = Package(
             name: "EndToEndTests",
             dependencies: [
                 "StateRules", "StateClient", "StateEngine", "StateWire", "StateTestSupport",
-                "fuzzreplay",
+                "CLinux", "fuzzreplay",
             ],
             swiftSettings: tests
         ),

@@ -52,6 +52,10 @@ package struct FrameParser: ~Copyable {
     // The arguments of an inline command, without quotes.
     var inline = ByteBuffer()
 
+    /// Whether a command that was refused is being skipped: then the bytes before the next ones are
+    /// gone.
+    package var isSkipping: Bool { refusal != nil }
+
     package init(limits: Limits) { self.limits = limits }
 
     deinit { spans.deallocate() }

@@ -36,7 +36,8 @@ struct Daemon {
         // Order matters: sockets open first, so that clients that connect while values load are
         // served afterwards. They close last, so that no other daemon serves there before the
         // values are safe.
-        let sockets = try claimSockets()
+        let inherited = try InheritedSockets.take()
+        let sockets = try claimSockets(beside: inherited.listening)
         defer { for socket in sockets { socket.close() } }
         let places = sockets.map(\.path).joined(separator: " and ")
         let chosen = try ChosenBacking.make(options, log: log)
@@ -52,7 +53,7 @@ struct Daemon {
         var isClosed = false
         defer { if !isClosed { keyspace.close() } }
         let loadTime = start.duration(to: .now)
-        let server = Server(keyspace: keyspace, options: serverOptions()) {
+        let server = Server(keyspace: keyspace, options: serverOptions(inherited.handedOver)) {
             memoryReport() + [("socket", places), ("log_lines_dropped", String(log.droppedCount))]
                 + chosen.report()
         }
@@ -65,7 +66,10 @@ struct Daemon {
         for socket in sockets { server.listen(on: socket.descriptor) }
         let signal = server.run(
             signals: signals,
-            onReady: { announce(places, keyspace, from: chosen.name, loadTime) },
+            onReady: {
+                if !inherited.handedOver.isEmpty { notifier?.forgetDescriptors() }
+                announce(places, keyspace, from: chosen.name, loadTime)
+            },
             onStopping: {
                 notifier?.send("STOPPING=1", "STATUS=Stopping")
                 for socket in sockets { socket.stopListening() }
@@ -79,8 +83,10 @@ struct Daemon {
     }
 
     /// The inherited sockets and the configured one; without either, the user's own.
-    private func claimSockets() throws(StateError) -> [ListeningSocket] {
-        var sockets = try InheritedSockets.take()
+    private func claimSockets(
+        beside inherited: [ListeningSocket]
+    ) throws(StateError) -> [ListeningSocket] {
+        var sockets = inherited
         let socket = options.configuration.socket
         if socket.path != nil || sockets.isEmpty {
             let path = try SocketLocation.process.serverPath(option: socket.path)
@@ -124,7 +130,7 @@ struct Daemon {
         return taken + [("memory_limit", bound.description)]
     }
 
-    private func serverOptions() -> ServerOptions {
+    private func serverOptions(_ handedOver: [Int32]) -> ServerOptions {
         var server = ServerOptions(
             limits: options.configuration.limits.keyspace,
             version: Version.current
@@ -133,6 +139,10 @@ struct Daemon {
         }
         options.apply(to: &server, log)
         server.memoryBound = { MachineMemory.tightest }
+        server.handedOver = handedOver
+        if let notifier, ServiceNotifier.keepsDescriptors {
+            server.handOver = { notifier.keep($0) }
+        }
         if let notifier, let interval = ServiceNotifier.watchdogInterval {
             // As sd_watchdog_enabled(3) advises: twice in the time.
             let milliseconds = max(1, Int64(interval / .milliseconds(2)))

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import StateServer
 import StateWire
@@ -39,14 +40,58 @@ struct ServiceNotifier: Sendable {
     /// Sends the lines as one datagram.
     ///
     /// Errors are ignored: the manager may be gone.
-    func send(_ lines: String...) {
+    func send(_ lines: String...) { _ = send(lines, []) }
+
+    /// - Returns: Whether it was sent.
+    private func send(_ lines: [String], _ descriptors: [Int32]) -> Bool {
         let flags = O_CLOEXEC  // The value of SOCK_CLOEXEC on Linux.
         let socket = Glibc.socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | flags, 0)
-        guard socket >= 0 else { return }
+        guard socket >= 0 else { return false }
         defer { close(socket) }
         let text = lines.joined(separator: "\n")
-        _ = address.withAddress(nameByteCount: nameByteCount) {
-            sendto(socket, text, text.utf8.count, Int32(MSG_NOSIGNAL), $0, $1)
-        }
+        let (count, size) = (text.utf8.count, Int32(descriptors.count))
+        return address.withAddress(nameByteCount: nameByteCount) {
+            clinux_send_descriptors(socket, $0, $1, text, count, descriptors, size)
+        } == count
+    }
+
+    // MARK: Descriptors for the next process
+
+    /// Whether the manager keeps descriptors for this service (`FileDescriptorStoreMax=`).
+    ///
+    /// systemd says so in this variable from version 254 on; before, the unit does.
+    static var keepsDescriptors: Bool { Environment["FDSTORE"].flatMap { Int($0) } ?? 0 > 0 }
+
+    /// How long the manager has for taking a message, in milliseconds.
+    private static let patience: Int32 = 500
+
+    /// Has the manager keep descriptors, and waits until it has them.
+    ///
+    /// - Returns: Whether it was asked to.
+    func keep(_ descriptors: [Int32]) -> Bool {
+        // Without FDPOLL=0, it would watch them and drop one whose peer is gone.
+        let lines = ["FDSTORE=1", "FDNAME=\(InheritedSockets.handoverName)", "FDPOLL=0"]
+        guard send(lines, descriptors) else { return false }
+        waitUntilTaken()
+        return true
+    }
+
+    /// The manager need not keep them any more.
+    func forgetDescriptors() {
+        send("FDSTOREREMOVE=1", "FDNAME=\(InheritedSockets.handoverName)")
+    }
+
+    /// Waits until the manager has taken all messages so far: it closes the descriptor that it gets
+    /// with the last one (sd_notify_barrier(3)).
+    private func waitUntilTaken() {
+        var ends: [Int32] = [-1, -1]
+        let type = Int32(SOCK_STREAM.rawValue) | O_CLOEXEC
+        guard socketpair(AF_UNIX, type, 0, &ends) == 0 else { return }
+        defer { close(ends[0]) }
+        let isSent = send(["BARRIER=1"], [ends[1]])
+        close(ends[1])
+        guard isSent else { return }
+        var end = pollfd(fd: ends[0], events: 0, revents: 0)
+        _ = poll(&end, 1, ServiceNotifier.patience)
     }
 }

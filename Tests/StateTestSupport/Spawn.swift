@@ -1,4 +1,4 @@
-@preconcurrency import Glibc
+@preconcurrency package import Glibc
 import StateEngine
 
 /// Held from a pipe's creation until both ends are close-on-exec, and while a process is started: tests
@@ -17,8 +17,8 @@ func makePipe() throws -> (read: Int32, write: Int32) {
     return (ends[0], ends[1])
 }
 
-/// Starts a program with these descriptors as 0, 1 and 2.
-func spawn(
+/// Starts a program with these descriptors as 0, 1, 2 and so on; the numbers of others than the first three must be larger than theirs.
+package func spawn(
     _ path: String,
     _ arguments: [[UInt8]],
     _ variables: [String: String],

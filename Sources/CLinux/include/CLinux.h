@@ -1,6 +1,6 @@
 // What Swift's Glibc lacks of Linux: epoll, eventfd, signalfd, accept4, the peer's credentials,
-// names of threads, statx's birth time, open-file-description locks, openat2, renameat2, the
-// processor's CRC-32C, and sums in long double.
+// descriptors in messages, names of threads, statx's birth time, open-file-description locks,
+// openat2, renameat2, the processor's CRC-32C, and sums in long double.
 //
 // Every function is the system call of its name and leaves errno as the call does.
 
@@ -75,6 +75,25 @@ int clinux_peer_control_groups(int socket, pid_t pid, char *text, int size);
 int clinux_process(pid_t pid);
 /// pidfd_send_signal(2).
 int clinux_signal_process(int process, int signal);
+/// The most descriptors of one message (SCM_MAX_FD of the kernel).
+enum { CLINUX_DESCRIPTORS = 253 };
+/// Sends one message with descriptors (SCM_RIGHTS, unix(7)); `address` is null for a socket that is
+/// connected. The bytes sent, or -1 with errno.
+ssize_t clinux_send_descriptors(
+    int socket, const void *address, unsigned address_size, const void *bytes, size_t count,
+    const int *descriptors, int descriptor_count
+);
+/// Receives one message with at most CLINUX_DESCRIPTORS descriptors, which are close-on-exec; those
+/// for which this process has no room are lost. The bytes received, or -1 with errno.
+ssize_t clinux_receive_descriptors(
+    int socket, void *bytes, size_t capacity, int *descriptors, int *descriptor_count
+);
+/// A file in memory with these bytes, which nobody can change (memfd_create(2), F_ADD_SEALS); -1
+/// with errno.
+int clinux_make_memory(const char *name, const void *bytes, size_t count);
+/// Whether a descriptor is that of such a file.
+int clinux_is_constant_memory(int file);
+
 /// When a process started, in clock ticks since the machine did; 0 if /proc does not show it.
 int64_t clinux_process_start(pid_t pid);
 /// Starts a copy of this process, which must have one thread, as a daemon: without parent, terminal,

@@ -43,6 +43,12 @@ extension Watcher {
         }
     }
 
+    /// Goes on with a snapshot of which the keys up to `passed` were delivered by an earlier run of
+    /// the daemon; nil: none were.
+    ///
+    /// The keyspace must be as it was then, or what was delivered is wrong.
+    package func continueSnapshot(after passed: [UInt8]?) { phase = .snapshot(passed: passed) }
+
     private func endSnapshot(_ receiver: any WatchReceiver, in core: KeyspaceCore) {
         found = nil
         phase = .synced

@@ -52,6 +52,13 @@ final class ClientQuotas {
         return Set(found.flatMap(WatchTally.limits))
     }
 
+    /// The limits for which a watch counts that is not refused.
+    func limits(of patterns: PatternSet, _ core: KeyspaceCore) -> Set<WatchTally.Limit> {
+        guard let rules = core.rules else { return [] }
+        if tally.rules !== rules { countWatches(by: rules) }
+        return Set(WatchTally.rules(of: patterns, in: rules).flatMap(WatchTally.limits))
+    }
+
     /// Counts all watches again, by new rules.
     private func countWatches(by rules: KeyRules) {
         tally = WatchTally(rules: rules)

@@ -203,6 +203,9 @@ final class Registry {
         letGoCount = 0
     }
 
+    /// Gives no number that a connection of the last process may have.
+    func continueNumbers(after last: Int) { (acceptedCount, countsBefore.accepted) = (last, last) }
+
     /// The number of the next connection.
     func takeNumber() -> Int {
         acceptedCount += 1

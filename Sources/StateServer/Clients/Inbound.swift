@@ -45,5 +45,7 @@ struct Inbound: ~Copyable {
         case memoryIsFull
         /// An administrator has paused clients.
         case clientsArePaused
+        /// The next process goes on with it.
+        case daemonStops
     }
 }

@@ -19,6 +19,8 @@ package final class RepeatedLines {
             case refusedClient
             /// No more file descriptors.
             case descriptors
+            /// A connection of the daemon's last run was not continued.
+            case handover
             /// All further kinds, if there are too many.
             case rest
         }

@@ -56,6 +56,9 @@ struct Session {
         case once
     }
 
+    /// The approximate memory of a key of WATCH.
+    static func byteCount(ofWatched key: [UInt8]) -> Int { key.count * 3 + 256 }
+
     /// Ends WATCH.
     mutating func forgetWatchedKeys(_ core: KeyspaceCore) {
         for case let absence? in watchedKeys.map(\.absence) { core.end(absence) }

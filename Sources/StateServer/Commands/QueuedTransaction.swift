@@ -6,6 +6,8 @@ final class QueuedTransaction {
     struct Queued {
         let name: Verb.Name
         let command: Command
+        /// As they arrived.
+        let arguments: Arguments
     }
 
     private(set) var commands: [Queued] = []
@@ -26,6 +28,16 @@ final class QueuedTransaction {
     var files = FileKeys()
     /// Whether a command was refused while queuing: EXEC will refuse all.
     private(set) var isRefused = false
+
+    /// The commands as they arrived.
+    func frames() -> [UInt8] {
+        var frames = ByteBuffer()
+        for queued in commands {
+            frames.writeArray(queued.arguments.count)
+            for index in 0..<queued.arguments.count { frames.writeBulk(queued.arguments[index]) }
+        }
+        return Array(frames.bytes)
+    }
 
     /// Frees the queued commands, because EXEC will refuse all.
     func refuse() {
@@ -50,7 +62,7 @@ final class QueuedTransaction {
         let command = try Command(verb, kept)
         if let reason = command.reasonAgainstTransaction { throw reason }
         guard !isRefused else { return }
-        commands.append(Queued(name: verb.name, command: command))
+        commands.append(Queued(name: verb.name, command: command, arguments: kept))
         self.byteCount += byteCount
         steps += verb.steps(argumentCount: arguments.count)
         if verb.isWrite { hasWrites = true }

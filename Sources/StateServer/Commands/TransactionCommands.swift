@@ -62,7 +62,9 @@ struct TransactionCommands {
                 absence: watch.key.withUnsafeBytes { context.core.watchAbsence(of: $0) }
             )
         }
-        connection.session.watchedKeyByteCount += watched.reduce(0) { $0 + $1.key.count * 3 + 256 }
+        connection.session.watchedKeyByteCount += watched.reduce(0) {
+            $0 + Session.byteCount(ofWatched: $1.key)
+        }
         // The reply reveals nothing of what was read.
         context.receipt.waiveReads()
         context.output.writeOK()

@@ -92,22 +92,31 @@ extension Server {
             at: turn.time
         )
         do throws(StateError) {
-            try checkPlaces(for: connection)
-            try keyspace.withCore { (core) throws(StateError) in
-                try services.quotas.checkConnections(of: connection.peer.uid, core)
-            }
+            try admit(connection)
         } catch {
             refuse(descriptor, error)
             return
         }
+        turn.accepted = connection
+    }
+
+    /// Serves a connection from now on, if there is a place for it.
+    ///
+    /// - Throws: ``StateError/Code/limit`` or ``StateError/Code/err``; nothing has changed.
+    func admit(_ connection: Connection) throws(StateError) {
+        try checkPlaces(for: connection)
+        try keyspace.withCore { (core) throws(StateError) in
+            try services.quotas.checkConnections(of: connection.peer.uid, core)
+        }
         let token = Token.make(for: connection)
-        guard poller.add(descriptor, connection.interest, token: token) else {
-            close(descriptor)
-            return
+        guard poller.add(connection.descriptor, connection.interest, token: token) else {
+            throw StateError(
+                .limit,
+                "the kernel has no memory for one more client; try again later"
+            )
         }
         connection.holders = ConnectionHolders(connection, services.lifetimes, core)
         registry.add(connection)
-        turn.accepted = connection
     }
 
     /// Refuses a client if there are too many clients, or too many of its user.

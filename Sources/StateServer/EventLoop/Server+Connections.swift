@@ -245,6 +245,7 @@ extension Server {
         case .filesAreEdited: connection.inbound.awaitedFiles?.areKnown ?? true
         // Another list has it.
         case .turnIsOver: false
+        case .daemonStops: false
         case .memoryIsFull: !registry.memory.mustWait(connection)
         case .clientsArePaused: registry.pause == nil
         case nil: true

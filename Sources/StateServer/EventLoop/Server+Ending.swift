@@ -4,10 +4,14 @@ import StateEngine
 /// The end of the server, and of a connection.
 extension Server {
     /// Commits and answers all accepted commands, for at most 5 seconds, then ends all connections.
+    ///
+    /// If the next process goes on with some of them, their clients wait for it: then the others have
+    /// half a second.
     func finish() {
-        let deadline = SystemClock.monotonicMilliseconds() + 5_000
         // What clients claim again after the next start must not be deleted now.
         services.lifetimes.isStopping = true
+        let milliseconds: Int64 = handOver() ? 500 : 5_000
+        let deadline = SystemClock.monotonicMilliseconds() + milliseconds
         for connection in registry.connections { connection.isEnding = true }
         keyspace.publish()
         settle()
@@ -16,13 +20,7 @@ extension Server {
             answerBlocked()
             for connection in Array(registry.connections) { flush(connection) }
             guard registry.count > 0 else { break }
-            collectEvents(nanoseconds: unfinished.items.isEmpty ? 100_000_000 : 0)
-            unfinished.events.removeAll(keepingCapacity: true)
-            settle()
-            goOnWithUnfinished()
-            finishHistoryJobs()
-            finishReload()
-            keyspace.publish()
+            takeStoppingTurn(milliseconds: 100)
         }
         for connection in Array(registry.connections) { end(connection) }
         history.stop()

@@ -102,6 +102,7 @@ package final class Server {
             services.audit.follow(core)
         }
         keyspace.publish()
+        takeOver()
         scheduleCheck()
         giveSignOfLife()
         if let full = core.admission.refusals.diskShortage { options.log(.error, full.message) }

@@ -79,6 +79,12 @@ public struct ServerOptions: Sendable {
     /// Gives the service manager a sign of life, so often; nil if it expects none.
     package var watchdog: (milliseconds: Int64, report: @Sendable () -> Void)?
 
+    /// Has the service manager keep descriptors for the next process, and says whether it was asked;
+    /// nil if it keeps none.
+    package var handOver: (@Sendable ([Int32]) -> Bool)?
+    /// The descriptors that the last process left with the service manager.
+    package var handedOver: [Int32] = []
+
     /// Makes options with the defaults.
     public init(
         limits: Limits = Limits(),

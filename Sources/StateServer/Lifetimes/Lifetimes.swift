@@ -27,7 +27,7 @@ final class Lifetimes {
     /// The processes by descriptor.
     private var watched: [Int32: Holder] = [:]
     /// The connection that is a holder; not retained, because a connection takes itself out.
-    private var connections: [Holder: Unmanaged<ConnectionHolders>] = [:]
+    var connections: [Holder: Unmanaged<ConnectionHolders>] = [:]
     private lazy var boot = Lifetimes.bootIdentity()
     /// Whether the daemon stops: connections that end now are those of its last run.
     var isStopping = false
@@ -216,11 +216,11 @@ private struct FNV {
 /// Used only by the loop thread.
 final class ConnectionHolders: WritersHolders {
     private unowned let connection: Connection
-    private let lifetimes: Lifetimes
-    private unowned let core: KeyspaceCore
+    let lifetimes: Lifetimes
+    unowned let core: KeyspaceCore
     /// Nil before the first key, or if another connection has claimed its keys.
-    fileprivate(set) var connectionHolder: Holder?
-    private var process: Holder?
+    var connectionHolder: Holder?
+    private(set) var process: Holder?
 
     init(_ connection: Connection, _ lifetimes: Lifetimes, _ core: KeyspaceCore) {
         self.connection = connection

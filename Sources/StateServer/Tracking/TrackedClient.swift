@@ -53,7 +53,20 @@ final class TrackedClient {
         if isBroadcast { add(request.prefixes.isEmpty ? [[]] : request.prefixes.map { Array($0) }) }
     }
 
+    /// A client of the last process, without its keys.
+    init(_ connection: Connection, _ record: TrackingRecord) {
+        self.connection = connection
+        (redirection, isBroken) = (record.redirection, record.isBroken)
+        (isBroadcast, isOptional) = (record.isBroadcast, record.isOptional)
+        (leavesOutOwn, caching) = (record.leavesOutOwn, record.caching)
+        (prefixes, queued) = ([], record.queued)
+        if isBroadcast { add(record.prefixes) }
+    }
+
     var count: Int { keys.count }
+
+    /// The keys, and when they were read.
+    var reads: some Collection<(key: [UInt8], value: Reads)> { keys }
 
     /// Approximate memory of a key: it is kept in the client's table and in the common one.
     private static func byteCount(of key: [UInt8]) -> Int { 2 * key.count + 192 }

@@ -18,16 +18,16 @@ import StateWire
 /// The table is bounded: where it is full, a client with more than its share loses a key, which is
 /// sent as an invalidation. Used only by the loop thread, under the keyspace's lock.
 final class Tracking {
-    private let settings: Settings
+    let settings: Settings
     private let registry: Registry
     private let channels: Channels
     private let flushes: FlushList
     /// By the number of the connection.
-    private var clients: [Int: TrackedClient] = [:]
+    var clients: [Int: TrackedClient] = [:]
     /// Those that keep copies of a key.
-    private var table: [[UInt8]: [TrackedClient]] = [:]
+    var table: [[UInt8]: [TrackedClient]] = [:]
     /// Keys in ``table``, once for each client.
-    private(set) var itemCount = 0
+    var itemCount = 0
     private var subscription: CommitSubscription?
 
     /// More keys in one push are an invalidation of everything.
@@ -76,15 +76,18 @@ final class Tracking {
             known.add(request.prefixes.map { Array($0) })
             return
         }
-        let client = TrackedClient(connection, request)
-        connection.session.tracking = client
-        clients[connection.number] = client
+        add(TrackedClient(connection, request), context.core)
+    }
+
+    func add(_ client: TrackedClient, _ core: KeyspaceCore) {
+        client.connection.session.tracking = client
+        clients[client.connection.number] = client
         guard subscription == nil else { return }
-        subscription = CommitSubscription(PatternSet([.everything]), in: context.core) {
+        subscription = CommitSubscription(PatternSet([.everything]), in: core) {
             [unowned self] revision, changes, core in
             receive(changes, of: revision, core)
         }
-        context.core.hub.mustComeFirst = true
+        core.hub.mustComeFirst = true
     }
 
     private func check(
@@ -136,7 +139,7 @@ final class Tracking {
         core.hub.mustComeFirst = false
     }
 
-    private func remove(_ client: TrackedClient, from key: [UInt8]) {
+    func remove(_ client: TrackedClient, from key: [UInt8]) {
         itemCount -= 1
         guard let all = table[key], all.count > 1 else {
             table[key] = nil
@@ -191,7 +194,7 @@ final class Tracking {
     }
 
     /// Takes a key from the client, if it has more than its share, else from the one that has most.
-    private func evict(for client: TrackedClient) {
+    func evict(for client: TrackedClient) {
         let share = settings.options.trackedKeyCount / max(1, clients.count)
         let chosen =
             client.count > share ? client : clients.values.max { $0.count < $1.count } ?? client
@@ -231,18 +234,10 @@ final class Tracking {
         }
     }
 
-    /// Declares all copies void, of clients whom rules may restrict: what they may see has changed.
-    func accessChanged() {
-        for client in clients.values where !client.connection.subject.isPrivileged {
-            for key in client.takeAll() { remove(client, from: key) }
-            send(nil, to: client)
-        }
-    }
-
     // MARK: Sending
 
     /// Sends that copies are void; nil: of everything.
-    private func send(_ keys: [[UInt8]]?, to client: TrackedClient) {
+    func send(_ keys: [[UInt8]]?, to client: TrackedClient) {
         let keys = keys.flatMap { $0.count > Tracking.pushedCount ? nil : $0 }
         guard let number = client.redirection else {
             return send(keys, by: client.connection, isRedirected: false)

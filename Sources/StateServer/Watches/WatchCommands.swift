@@ -40,29 +40,49 @@ struct WatchCommands {
             context.core
         )
         try settings.options.checkGlobs(set.globCount, context)
-        context.connection.share.account?.globCount += set.globCount
-        context.connection.watches.patternCount += patterns.count
-        context.connection.watches.byteCount += set.byteCount
         context.connection.watches.lastNumber += 1
-        let watcher = ConnectionWatcher(
+        let watcher = add(
             set,
             WatchFormat(number: context.connection.watches.lastNumber, options: chosen),
             start(chosen, resume, context),
-            connection: context.connection,
-            services: services,
-            in: context.core
+            limits,
+            to: context.connection,
+            context.core
         )
-        watcher.limits = limits
-        services.quotas.tally.add(limits, of: context.connection.peer.uid)
-        context.connection.watches.all[watcher.number] = watcher
-        registry.watchCount += 1
-        context.core.hub.add(watcher.watcher)
-        if watcher.watcher.canAdvance { registry.addAdvancing(context.connection) }
         context.output.writeMap(3, .resp3)
         context.output.writeField("watch", Int64(watcher.number))
         context.output.writeField("revision", context.core.revisions.durable)
         context.output.writeBulk("epoch")
         context.output.writeBulk(context.core.epoch.description)
+    }
+
+    /// Adds a watch, which was checked.
+    func add(
+        _ set: PatternSet,
+        _ format: WatchFormat,
+        _ start: Watcher.Start,
+        _ limits: Set<WatchTally.Limit>,
+        to connection: Connection,
+        _ core: KeyspaceCore
+    ) -> ConnectionWatcher {
+        connection.share.account?.globCount += set.globCount
+        connection.watches.patternCount += set.patterns.count
+        connection.watches.byteCount += set.byteCount
+        let watcher = ConnectionWatcher(
+            set,
+            format,
+            start,
+            connection: connection,
+            services: services,
+            in: core
+        )
+        watcher.limits = limits
+        services.quotas.tally.add(limits, of: connection.peer.uid)
+        connection.watches.all[watcher.number] = watcher
+        registry.watchCount += 1
+        core.hub.add(watcher.watcher)
+        if watcher.watcher.canAdvance { registry.addAdvancing(connection) }
+        return watcher
     }
 
     private func start(

@@ -1,0 +1,149 @@
+import Glibc
+import StateEngine
+import StateWire
+
+/// The end of a process whose connections the next one continues.
+extension Server {
+    /// How long accepted commands may take before connections are handed over, in milliseconds;
+    /// clients are silent meanwhile.
+    private static let drainMilliseconds: Int64 = 1_000
+
+    /// Hands the connections that can be continued to the service manager, after accepted commands
+    /// were answered.
+    ///
+    /// A command that has not begun is not run: the next process runs it. A connection that cannot be
+    /// continued stays.
+    ///
+    /// - Returns: Whether some were handed over.
+    func handOver() -> Bool {
+        guard let store = options.handOver else { return false }
+        holdInput()
+        drain(until: SystemClock.monotonicMilliseconds() + Server.drainMilliseconds)
+        let (record, leaving) = keyspace.withCore { makeRecord($0) }
+        guard !leaving.isEmpty,
+            let packed = HandoverStream.pack(record.bytes, leaving.map(\.descriptor))
+        else { return false }
+        defer { packed.close() }
+        guard store(packed.ends) else { return false }
+        for number in packed.sessions.sorted() {
+            // Its registration would live as long as the socket.
+            poller.remove(leaving[number].descriptor)
+            end(leaving[number])
+        }
+        options.log(.info, "connections handed over to the next process: \(packed.sessions.count)")
+        return true
+    }
+
+    /// Runs no more commands, and reads none.
+    private func holdInput() {
+        unfinished.events.removeAll()
+        unfinished.items.removeAll { work in
+            switch work {
+            case .arrivals, .events, .input: true
+            case .listing, .output: false
+            }
+        }
+        for connection in registry.connections where !connection.isEnding {
+            connection.inbound.pause = .daemonStops
+            updateInterest(connection)
+        }
+    }
+
+    /// Commits and answers all accepted commands.
+    private func drain(until deadline: Int64) {
+        keyspace.publish()
+        settle()
+        while SystemClock.monotonicMilliseconds() < deadline {
+            services.waitingForChanges.expire(at: .max)
+            answerBlocked()
+            for connection in Array(registry.connections) { flush(connection) }
+            guard registry.connections.contains(where: { !$0.isAtRest && !$0.isEnding }) else {
+                return
+            }
+            takeStoppingTurn(milliseconds: deadline - SystemClock.monotonicMilliseconds())
+        }
+    }
+
+    /// One turn that reads no input.
+    func takeStoppingTurn(milliseconds: Int64) {
+        let wait = max(0, min(milliseconds, 100)) * 1_000_000
+        collectEvents(nanoseconds: unfinished.items.isEmpty ? wait : 0)
+        unfinished.events.removeAll(keepingCapacity: true)
+        settle()
+        goOnWithUnfinished()
+        finishHistoryJobs()
+        finishReload()
+        keyspace.publish()
+    }
+
+    /// The sessions to hand over, and their connections in the same order.
+    private func makeRecord(_ core: KeyspaceCore) -> (HandoverRecord, [Connection]) {
+        var record = HandoverRecord(
+            epoch: core.epoch,
+            durable: core.revisions.durable,
+            lastNumber: registry.acceptedCount
+        )
+        var leaving: [Connection] = []
+        var left = HandoverRecord.byteLimit
+        for connection in registry.connections.sorted(by: { $0.number < $1.number })
+        where connection.canBeContinued {
+            var writer = RecordWriter()
+            SessionRecord(connection, core).write(to: &writer)
+            guard writer.bytes.count <= left else { continue }
+            left -= writer.bytes.count
+            record.sessions.append(writer.bytes)
+            leaving.append(connection)
+        }
+        return (record, leaving)
+    }
+}
+
+extension Connection {
+    /// Whether every command that began is answered, as far as the daemon can.
+    fileprivate var isAtRest: Bool {
+        outbound.held.isEmpty && !inbound.awaitsLateReply && inbound.listing == nil
+            && inbound.blocked == nil
+    }
+
+    /// Whether the next process can continue it.
+    ///
+    /// A backup reads a snapshot of the database, which ends with this process. A monitor would miss
+    /// no command, but it may be so far behind only because it does not read.
+    fileprivate var canBeContinued: Bool {
+        isAtRest && !isClosed && !isEnding && !isLetGo && !isKilled && !session.isMonitor
+            && session.backup == nil && !inbound.parser.isSkipping
+    }
+}
+
+extension SessionRecord {
+    init(_ connection: Connection, _ core: KeyspaceCore) {
+        let session = connection.session
+        number = connection.number
+        connectedAt = connection.connectedAt
+        version = session.version
+        (name, library, libraryVersion) = (session.name, session.library, session.libraryVersion)
+        silence = session.silence.number
+        transaction = session.transaction.map {
+            Queue(isRefused: $0.isRefused, frames: $0.frames())
+        }
+        watchedKeys = session.watchedKeys.map { watched in
+            let restriction = core.restriction(of: connection.subject)
+            let hasChanged = watched.absence?.hasChanged(for: restriction, in: core) ?? false
+            return WatchedKey(key: watched.key, revision: hasChanged ? -1 : watched.revision)
+        }
+        handlers = session.handlers.map { Array($0.utf8) }
+        for kind in [Channel.Kind.name, .pattern, .shard] {
+            subscriptions += session.subscriptions[kind].keys.map {
+                Subscription(kind: kind, name: $0)
+            }
+        }
+        lastWatch = connection.watches.lastNumber
+        watches = connection.watches.all.values.sorted { $0.number < $1.number }
+            .map { WatchRecord($0, core) }
+        tracking = session.tracking.map(TrackingRecord.init)
+        holder = connection.holders?.connectionHolder?.stored
+        isOfWatchedProcess = connection.holders?.process != nil
+        input = Array(connection.inbound.bytes.bytes)
+        output = Array(connection.outbound.bytes.bytes)
+    }
+}

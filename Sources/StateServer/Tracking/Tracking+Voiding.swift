@@ -1,0 +1,28 @@
+import StateEngine
+
+/// Copies that are void for another reason than a commit, and clients of the last process.
+extension Tracking {
+    /// Declares all copies void, of clients whom rules may restrict: what they may see has changed.
+    func accessChanged() { voidCopies { !$0.subject.isPrivileged } }
+
+    /// Declares all copies void, of the clients for which `condition` is true.
+    func voidCopies(where condition: (Connection) -> Bool) {
+        for client in clients.values where condition(client.connection) {
+            for key in client.takeAll() { remove(client, from: key) }
+            send(nil, to: client)
+        }
+    }
+
+    /// Goes on with a client as it was in the last process.
+    func resume(_ connection: Connection, _ record: TrackingRecord, _ core: KeyspaceCore) {
+        let client = TrackedClient(connection, record)
+        add(client, core)
+        client.countPrefixes()
+        for known in record.keys where client.note(known.key, at: known.first) {
+            _ = client.note(known.key, at: known.last)
+            table[known.key, default: []].append(client)
+            itemCount += 1
+            if itemCount > settings.options.trackedKeyCount { evict(for: client) }
+        }
+    }
+}
