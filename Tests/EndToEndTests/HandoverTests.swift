@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import StateEngine
 import StateTestSupport
@@ -257,6 +258,60 @@ struct HandoverTests {
         holder.socket.end()
         #expect(try waiting.next().shown.contains(#"[["lock", (nil)]]"#))
         #expect(try waiting.ask("EXISTS process") == .integer(1))
+    }
+
+    // MARK: Bounds
+
+    @Test func `more clients than fit into a message go on`() throws {
+        ByteSocket.allow(4_096)
+        let peers = try (0..<600).map { _ in try manager.connect() }
+        for (number, peer) in peers.enumerated() {
+            #expect(try peer.ask("SET many/\(number) 1") == .simple("OK"))
+        }
+        try manager.restart()
+        #expect(manager.log.contains("go on: 600"))
+        for (number, peer) in peers.enumerated() {
+            #expect(try peer.ask("GETDEL many/\(number)") == .bulk([0x31]))
+        }
+    }
+
+    @Test func `the places are those of the new configuration`() throws {
+        let place = try TemporaryDirectory()
+        let path = try place.write(Array("{ limits: { clients: 50 } }".utf8), to: "c.json5")
+        let manager = try HandoverManager(["--config", path])
+        let peers = try (0..<40).map { _ in try manager.connect() }
+        for peer in peers { #expect(try peer.ask("PING") == .simple("PONG")) }
+        try place.write(Array("{ limits: { clients: 10 } }".utf8), to: "c.json5")
+        try manager.restart()
+        // 8 more for the daemon's own user.
+        #expect(manager.log.contains("go on: 18"))
+        #expect(manager.log.contains("because max number of clients reached"))
+        for peer in peers[..<18] { #expect(try peer.ask("PING") == .simple("PONG")) }
+        for peer in peers[18...] { #expect(try peer.rest() == []) }
+    }
+
+    /// Before Linux 6.10 the kernel does not pass on the socket of such a client.
+    @Test func `a client that passes sockets in sockets costs only its own connection`() throws {
+        let peers = try (0..<20).map { _ in try manager.connect() }
+        let client = try RawSocket.connected(to: manager.socketPath)
+        var inner = client.descriptor
+        var opened: [Int32] = []
+        for _ in 0..<4 {
+            var ends: [Int32] = [-1, -1]
+            try #require(
+                socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0, &ends) == 0
+            )
+            if !opened.isEmpty {
+                #expect(clinux_send_descriptors(ends[0], nil, 0, "x", 1, [inner], 1) == 1)
+            }
+            opened += ends
+            inner = ends[1]
+        }
+        #expect(clinux_send_descriptors(client.descriptor, nil, 0, "\r\n", 2, [inner], 1) == 2)
+        for peer in peers { #expect(try peer.ask("PING") == .simple("PONG")) }
+        try manager.restart()
+        for peer in peers { #expect(try peer.ask("PING") == .simple("PONG")) }
+        for descriptor in opened { close(descriptor) }
     }
 
     // MARK: What does not go on

@@ -20,7 +20,7 @@ extension Server {
             answerBlocked()
             for connection in Array(registry.connections) { flush(connection) }
             guard registry.count > 0 else { break }
-            takeStoppingTurn(milliseconds: 100)
+            takeStoppingTurn()
         }
         for connection in Array(registry.connections) { end(connection) }
         history.stop()

@@ -4,9 +4,9 @@ import StateWire
 
 /// The end of a process whose connections the next one continues.
 extension Server {
-    /// How long accepted commands may take before connections are handed over, in milliseconds;
-    /// clients are silent meanwhile.
-    private static let drainMilliseconds: Int64 = 1_000
+    /// How long clients wait at most, in milliseconds, before connections are handed over: for long
+    /// commands of some, and for storage, without which this process cannot end either.
+    private static let (workMilliseconds, storageMilliseconds): (Int64, Int64) = (1_000, 5_000)
 
     /// Hands the connections that can be continued to the service manager, after accepted commands
     /// were answered.
@@ -18,7 +18,7 @@ extension Server {
     func handOver() -> Bool {
         guard let store = options.handOver else { return false }
         holdInput()
-        drain(until: SystemClock.monotonicMilliseconds() + Server.drainMilliseconds)
+        drain()
         let (record, leaving) = keyspace.withCore { makeRecord($0) }
         guard !leaving.isEmpty,
             let packed = HandoverStream.pack(record.bytes, leaving.map(\.descriptor))
@@ -50,24 +50,28 @@ extension Server {
     }
 
     /// Commits and answers all accepted commands.
-    private func drain(until deadline: Int64) {
+    private func drain() {
+        let start = SystemClock.monotonicMilliseconds()
         keyspace.publish()
         settle()
-        while SystemClock.monotonicMilliseconds() < deadline {
+        while true {
             services.waitingForChanges.expire(at: .max)
             answerBlocked()
             for connection in Array(registry.connections) { flush(connection) }
-            guard registry.connections.contains(where: { !$0.isAtRest && !$0.isEnding }) else {
-                return
+            let passed = SystemClock.monotonicMilliseconds() - start
+            let isAwaited = registry.connections.contains { connection in
+                guard !connection.isEnding, !connection.isAtRest else { return false }
+                let isHeld = !connection.outbound.held.isEmpty
+                return passed < (isHeld ? Server.storageMilliseconds : Server.workMilliseconds)
             }
-            takeStoppingTurn(milliseconds: deadline - SystemClock.monotonicMilliseconds())
+            guard isAwaited else { return }
+            takeStoppingTurn()
         }
     }
 
     /// One turn that reads no input.
-    func takeStoppingTurn(milliseconds: Int64) {
-        let wait = max(0, min(milliseconds, 100)) * 1_000_000
-        collectEvents(nanoseconds: unfinished.items.isEmpty ? wait : 0)
+    func takeStoppingTurn() {
+        collectEvents(nanoseconds: unfinished.items.isEmpty ? 100_000_000 : 0)
         unfinished.events.removeAll(keepingCapacity: true)
         settle()
         goOnWithUnfinished()

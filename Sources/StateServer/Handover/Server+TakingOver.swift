@@ -33,6 +33,8 @@ extension Server {
                 noteLost(1, error.reason)
             }
         }
+        let missing = record.sessions.count - unpacked.sockets.count
+        if missing > 0 { noteLost(missing, "there were no descriptors for them") }
         finishTakingOver(record)
         // The first turn begins with waiting.
         flushes.drain(flush)
