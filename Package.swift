@@ -196,6 +196,12 @@ let package = Package(
             path: "Tests/WatchCrash",
             swiftSettings: tests
         ),
+        .executableTarget(
+            name: "longchecks",
+            dependencies: ["StateWire", "StateSystem", "StateTestSupport"],
+            path: "Tests/LongChecks",
+            swiftSettings: strict
+        ),
         .target(name: "CCrashRecorder", path: "Tests/CCrashRecorder"),
         .target(name: "CFuzzer", path: "Tests/Fuzz/CFuzzer"),
         .target(
@@ -357,7 +363,7 @@ let package = Package(
             name: "EndToEndTests",
             dependencies: [
                 "StateRules", "StateClient", "StateEngine", "StateWire", "StateTestSupport",
-                "CLinux", "fuzzreplay",
+                "CLinux", "fuzzreplay", "longchecks", "StateTestProgram",
             ],
             swiftSettings: tests
         ),

@@ -92,7 +92,7 @@ struct CompactionTests {
         try clock.moveAhead()
         let client = try daemon.connect()
         try client.set([1], for: "ahead")
-        clock.moveBack()
+        try clock.moveBack()
         let entry = try #require(try client.entry(for: "ahead"))
         #expect(entry.time > Int64(time(nil)) * 1_000 + 300_000_000_000)
         try set(daemon, 50)

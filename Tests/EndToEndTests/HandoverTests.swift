@@ -269,7 +269,7 @@ struct HandoverTests {
             #expect(try peer.ask("SET many/\(number) 1") == .simple("OK"))
         }
         try manager.restart()
-        #expect(manager.log.contains("go on: 600"))
+        #expect(eventually { manager.log.contains("go on: 600") }, "\(manager.log)")
         for (number, peer) in peers.enumerated() {
             #expect(try peer.ask("GETDEL many/\(number)") == .bulk([0x31]))
         }
@@ -284,8 +284,8 @@ struct HandoverTests {
         try place.write(Array("{ limits: { clients: 10 } }".utf8), to: "c.json5")
         try manager.restart()
         // 8 more for the daemon's own user.
-        #expect(manager.log.contains("go on: 18"))
-        #expect(manager.log.contains("because max number of clients reached"))
+        #expect(eventually { manager.log.contains("go on: 18") }, "\(manager.log)")
+        #expect(eventually { manager.log.contains("because max number of clients reached") })
         for peer in peers[..<18] { #expect(try peer.ask("PING") == .simple("PONG")) }
         for peer in peers[18...] { #expect(try peer.rest() == []) }
     }

@@ -61,7 +61,7 @@ struct MomentTests {
         let before = try commit(20)
         try clock.moveAhead()
         let ahead = try commit(30)
-        clock.moveBack()
+        try clock.moveBack()
         let after = try commit(10)
         for commit in before.dropLast() + after {
             #expect(try client.revision(at: commit.time) == commit.revision)

@@ -114,6 +114,14 @@ struct ClientControlTests {
             try peer.ask("COMMAND GETKEYS PING").errorText == "ERR The command has no key arguments"
         )
         #expect(try peer.ask("CLIENT HELP").elements?.count ?? 0 > 10)
+        let slowlog = try #require(try peer.ask("COMMAND DOCS slowlog")["slowlog"])
+        #expect(slowlog["arguments"] == nil)
+        let subcommands = try #require(slowlog["subcommands"])
+        let count = try #require(subcommands["slowlog|get"]?["arguments"]?.elements)
+        #expect(count.map { $0["name"]?.textValue } == ["count"])
+        #expect(count[0]["token"] == nil)
+        #expect(subcommands["slowlog|reset"]?["summary"]?.textValue?.isEmpty == false)
+        #expect(subcommands["slowlog|reset"]?["arguments"] == nil)
     }
 
     @Test func `replication, modules, users and waiting are answered as they are`() throws {

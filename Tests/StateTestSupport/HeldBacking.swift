@@ -207,6 +207,7 @@ extension BuiltBatch.Change {
                             owner: owner,
                             version: version,
                             time: time,
+                            expires: expires,
                             cause: cause,
                             previousRevision: previousRevision,
                             previousOrdinal: previousOrdinal

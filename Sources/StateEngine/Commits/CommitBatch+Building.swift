@@ -15,6 +15,8 @@ package final class BuiltBatch: @unchecked Sendable {
         package var cause: [UInt8]
         package var previousRevision: Int64
         package var previousOrdinal: Int32
+        /// As ``StoredChange/expires``.
+        package var expires: Int64?
 
         package init(
             revision: Int64,
@@ -27,7 +29,8 @@ package final class BuiltBatch: @unchecked Sendable {
             time: Int64 = 0,
             cause: [UInt8] = [],
             previousRevision: Int64 = 0,
-            previousOrdinal: Int32 = 0
+            previousOrdinal: Int32 = 0,
+            expires: Int64? = nil
         ) {
             self.revision = revision
             self.ordinal = ordinal
@@ -40,6 +43,7 @@ package final class BuiltBatch: @unchecked Sendable {
             self.cause = cause
             self.previousRevision = previousRevision
             self.previousOrdinal = previousOrdinal
+            self.expires = expires
         }
     }
 
@@ -92,7 +96,8 @@ package final class BuiltBatch: @unchecked Sendable {
                 time: change.time,
                 ordinal: change.ordinal,
                 owner: change.owner,
-                cause: cause
+                cause: cause,
+                expires: change.expires
             ),
             key: change.key,
             value: change.value
@@ -139,7 +144,8 @@ extension BuiltBatch.Change {
             time: change.time,
             cause: Array(change.cause),
             previousRevision: change.previousRevision,
-            previousOrdinal: change.previousOrdinal
+            previousOrdinal: change.previousOrdinal,
+            expires: change.expires
         )
     }
 }

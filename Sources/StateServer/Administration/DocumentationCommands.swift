@@ -121,6 +121,29 @@ struct DocumentationCommands {
             context.output.writeField("compatibility", comparison)
         }
         guard !arguments.isEmpty else { return }
+        if let subcommands = arguments.subcommands {
+            context.output.writeBulk("subcommands")
+            context.output.writeMap(subcommands.count, context.version)
+            for (word, arguments) in subcommands { document(word, arguments, of: verb, context) }
+            return
+        }
+        context.output.writeBulk("arguments")
+        write(arguments, context)
+    }
+
+    /// A subcommand, which has a name such as `client|kill`.
+    private func document(
+        _ word: String,
+        _ arguments: [CommandSyntax],
+        of verb: Verb,
+        _ context: borrowing CommandContext
+    ) {
+        context.output.writeBulk("\(verb.name.rawValue)|\(word.lowercased())")
+        context.output.writeMap(arguments.isEmpty ? 3 : 4, context.version)
+        context.output.writeField("summary", "\(verb.summary)")
+        context.output.writeField("since", "\(verb.documentation.since)")
+        context.output.writeField("group", verb.documentation.group.rawValue)
+        guard !arguments.isEmpty else { return }
         context.output.writeBulk("arguments")
         write(arguments, context)
     }

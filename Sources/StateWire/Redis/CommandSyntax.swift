@@ -126,6 +126,31 @@ package struct CommandSyntax: Sendable {
 }
 
 extension [CommandSyntax] {
+    /// The subcommands with their arguments, if these arguments are one choice of words with what
+    /// follows each; nil if they are not.
+    package var subcommands: [(word: String, arguments: [CommandSyntax])]? {
+        guard count == 1, self[0].token == nil, !self[0].isOptional,
+            case .choice(let choices) = self[0].form
+        else { return nil }
+        let found = choices.compactMap(\.subcommand)
+        return found.count == choices.count ? found : nil
+    }
+}
+
+extension CommandSyntax {
+    fileprivate var subcommand: (word: String, arguments: [CommandSyntax])? {
+        if token == nil, case .block(let items) = form, let first = items.first?.subcommand {
+            return (first.word, first.arguments + items.dropFirst())
+        }
+        guard let token else { return nil }
+        if case .token = form { return (token, []) }
+        var argument = self
+        argument.token = nil
+        return (token, [argument])
+    }
+}
+
+extension [CommandSyntax] {
     /// Marks the last items as repeated, as one block.
     fileprivate mutating func repeatLast(_ count: Int) {
         var item = CommandSyntax(block: suffix(count))
