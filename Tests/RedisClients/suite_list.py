@@ -6,12 +6,16 @@ import signal
 import subprocess
 import tempfile
 
-from suite_fetch import Source, python
+from suite_fetch import HERE, PLACE, Source, python
 from suite_results import Table, read_pytest, read_unittest
-from suite_serve import Daemon, Relay
+from suite_serve import Daemon, Link, Relay, children
 
 DJANGO = Source("django", "5.2.19", "django-5.2.19.tar.gz",
                 "ad03d8abc51dbff95ebf34b27123cf0c26a3b62db7ba0cd520783686362533d1")
+REDIS = Source("redis", "8.1.0", "redis-8.1.0.tar.gz",
+               "6e1a19beef9225c83efd689c7e6b7da2d5215b1f42cd13b7fc3714d0a09c7b25")
+LOCK = Source("python-redis-lock", "4.0.1", "python_redis_lock-4.0.1.tar.gz",
+              "57995e13dce196301138d710d4f132d667c200cd814718e081bf299d6cf11d70")
 HUEY = Source("huey", "3.5.4", "huey-3.5.4.tar.gz",
               "328f5a2dd1406621e5edb17d45655ae232ad9f32c0795ca8dc0bfc121dd7b30c")
 # The copy of hiredis in the package of PyPI lacks the headers that its test includes.
@@ -23,22 +27,24 @@ HIREDIS = Source("hiredis", "0.14.1", "hiredis_0.14.1.orig.tar.gz",
 class Pytest:
     """A suite of pytest: all files of its folders, except those that its table says never run."""
 
-    def __init__(self, name, source, *words, folders=("tests",), ports=()):
+    def __init__(self, name, source, *words, folders=("tests",), ports=(), link=None, one_database=False,
+                 environment=None):
         self.name, self.source, self.words, self.folders = name, source, words, folders
-        self.ports = ports
+        self.ports, self.link, self.one_database, self.environment = ports, link, one_database, environment or {}
 
     def run(self, is_short):
         """The outcomes of the tests, and the problems of the table."""
         table = Table(self.name)
         files, words, problems = self.choose(table, is_short)
-        with Daemon() as daemon, Relay(daemon.path, self.ports), tempfile.TemporaryDirectory() as place:
+        with (Daemon() as daemon, Relay(daemon.path, self.ports, self.one_database), Link(daemon.path, self.link),
+              tempfile.TemporaryDirectory() as place):
             report = os.path.join(place, "report.xml")
-            environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1")
-            command = [python(), "-m", "pytest", "-q", "-p", "no:cacheprovider", "--continue-on-collection-errors",
-                       "--timeout=60", "--timeout-method=signal", "--junitxml=" + report, *self.words, *words, *files]
-            output = run(command, self.source.tree, environment)
-            with open(self.source.tree + ".log", "w") as opened:
-                opened.write(output)
+            environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", PYTHONPATH=HERE, **self.environment)
+            environment["PATH"] = os.path.join(HERE, "suites", "bin") + os.pathsep + environment["PATH"]
+            command = [python(), "-m", "pytest", "-v", "--tb=line", "-p", "no:cacheprovider", "--continue-on-collection-errors",
+                       "--timeout=60", "--timeout-method=signal", "--durations=40", "--basetemp=" + place + "/p",
+                       "--junitxml=" + report, *self.words, *words, *files]
+            output = run(command, self.source.tree, environment, log(self.name))
             if not os.path.exists(report):
                 return {}, [output[-3000:]]
             results = read_pytest(report)
@@ -79,7 +85,8 @@ class DjangoCache:
             command = [python(), "runtests.py", "cache.tests.RedisCacheTests", "-v", "2", "--parallel", "1",
                        "--settings", "suite_settings"]
             path = os.pathsep.join([place, self.source.tree])
-            output = run(command, os.path.join(self.source.tree, "tests"), dict(os.environ, PYTHONPATH=path))
+            output = run(command, os.path.join(self.source.tree, "tests"), dict(os.environ, PYTHONPATH=path),
+                         log(self.name))
         results = read_unittest(output)
         return results, table.compare(results, is_short) if results else [output[-3000:]]
 
@@ -101,33 +108,52 @@ class HiredisTest:
     def run(self, is_short):
         table = Table(self.name)
         tree = self.source.tree
-        run(["make", "-s", "hiredis-test"], tree, dict(os.environ, CFLAGS="-w"))
+        run(["make", "-s", "hiredis-test"], tree, dict(os.environ, CFLAGS="-w"), log(self.name))
         program = os.path.join(tree, "hiredis-test")
         with Daemon() as daemon, Relay(daemon.path, [6379]):
             words = ["-h", "127.0.0.1", "-p", "6379", "-s", daemon.path, "--skip-throughput"]
-            output = run([program, *words], tree, dict(os.environ))
+            output = run([program, *words], tree, dict(os.environ), log(self.name))
         lines = re.findall(r"^#\d+ (.*?): (?:\x1b\[[\d;]*m)?(PASSED|FAILED)", output, re.MULTILINE)
         results = {f"{number:02} {name}": (word.lower(), "") for number, (name, word) in enumerate(lines, 1)}
         return results, table.compare(results, is_short) if results else [output[-3000:]]
 
 
-def run(command, place, environment):
-    """The output of a program, which has ten minutes; it and its children end with it."""
-    process = subprocess.Popen(command, cwd=place, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
-    try:
-        return process.communicate(timeout=600)[0]
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        return process.communicate()[0]
-    finally:
-        try:
-            os.killpg(process.pid, signal.SIGTERM)
-        except ProcessLookupError:
-            pass
+def log(name):
+    return os.path.join(PLACE, name + ".log")
 
+
+def run(command, place, environment, log):
+    """The output of a program, which has ten minutes, also in the file `log` while it runs.
+
+    The program and all that it started end with it, and at SIGTERM.
+    """
+    before = children()
+    with open(log, "w") as output:
+        process = subprocess.Popen(command, cwd=place, env=environment, stdin=subprocess.DEVNULL, stdout=output,
+                                   stderr=subprocess.STDOUT, start_new_session=True)
+    try:
+        process.wait(timeout=600)
+    except subprocess.TimeoutExpired:
+        process.kill()
+    finally:
+        # What was left alone by those that were killed is then a child of this program: see `adopt_orphans`.
+        while left := children() - before:
+            for pid in left:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+    with open(log, errors="replace") as output:
+        return output.read()
+
+
+OWN = ["-o", "addopts=", "-o", "filterwarnings="]
+# What the makers of redis-py run on one server.
+STANDALONE = ["-m", "not onlycluster and not redismod"]
 
 SUITES = [
+    Pytest("redis-py", REDIS, *OWN, *STANDALONE, ports=[6379]),
+    # Each test starts a server of its own, and waits a second for its end.
+    Pytest("python-redis-lock", LOCK, "-p", "no:asyncio", "-n", "4",
+           environment={"DJANGO_SETTINGS_MODULE": "test_project.settings"}),
     Pytest("huey", HUEY, "-k", "Redis", folders=("huey/tests",), ports=[6379]),
     DjangoCache(),
     HiredisTest(),

@@ -1,7 +1,12 @@
 """A daemon with an empty store in a directory of its own, and a relay for suites that insist on a host and a port."""
 import asyncio
+import ctypes
 import fcntl
+import glob
 import os
+import pathlib
+import re
+import signal
 import socket
 import struct
 import subprocess
@@ -26,6 +31,18 @@ def enter_network():
     os.execvp("unshare", [*words, sys.executable, "-B", *sys.argv])
 
 
+def adopt_orphans():
+    """Makes this program the parent of all whose parents end among its descendants, and SIGTERM an orderly end."""
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+
+
+def children():
+    """The pids of the processes whose parent is this one."""
+    paths = glob.glob("/proc/self/task/*/children")
+    return {int(pid) for path in paths for pid in pathlib.Path(path).read_text().split()}
+
+
 class Daemon:
     """A daemon that serves `path`, and ends with its store at the end of `with`."""
 
@@ -46,8 +63,8 @@ class Daemon:
                         raise
             time.sleep(0.02)
 
-    def __exit__(self, *_):
-        died = self.process.poll()
+    def __exit__(self, kind, *_):
+        died = None if kind else self.process.poll()
         self.process.terminate()
         self.process.wait()
         if died is not None:
@@ -60,10 +77,15 @@ class Daemon:
 
 
 class Relay:
-    """Carries what comes to TCP ports to a Unix socket, and back, until the end of `with`."""
+    """Carries what comes to TCP ports to a Unix socket, and back, until the end of `with`.
 
-    def __init__(self, path, ports):
-        self.path, self.ports = path, ports
+    With `one_database` a SELECT of any database is one of database 0.
+    """
+
+    SELECT = re.compile(rb"(SELECT\r\n)\$\d+\r\n\d+\r\n")
+
+    def __init__(self, path, ports, one_database=False):
+        self.path, self.ports, self.one_database = path, ports, one_database
 
     def __enter__(self):
         self.loop, self.servers = asyncio.new_event_loop(), []
@@ -96,13 +118,34 @@ class Relay:
         except OSError:
             writer.close()
             return
-        await asyncio.gather(copy(reader, forth), copy(back, writer))
+        await asyncio.gather(copy(reader, forth, self.change), copy(back, writer))
+
+    def change(self, data):
+        return self.SELECT.sub(rb"\1$1\r\n0\r\n", data) if self.one_database else data
 
 
-async def copy(reader, writer):
+class Link:
+    """A symbolic link to the socket at the path that a suite insists on, if it does, until the end of `with`."""
+
+    def __init__(self, path, link):
+        self.path, self.link = path, link
+
+    def __enter__(self):
+        if not self.link:
+            return
+        if os.path.islink(self.link) and not os.path.exists(self.link):
+            os.unlink(self.link)  # left behind by a run that was killed
+        os.symlink(self.path, self.link)
+
+    def __exit__(self, *_):
+        if self.link:
+            os.unlink(self.link)
+
+
+async def copy(reader, writer, change=bytes):
     try:
         while data := await reader.read(1 << 18):
-            writer.write(data)
+            writer.write(change(data))
             await writer.drain()
     except OSError:
         pass

@@ -33,6 +33,7 @@ def main():
     if not os.environ.get("STATED_SUITES_NETWORK"):
         fetch(chosen, options.if_reachable)
     suite_serve.enter_network()
+    suite_serve.adopt_orphans()
     missing = os.environ.get("STATED_SUITES_MISSING", "").split()
     problems = [problem for suite in chosen if suite.name not in missing for problem in run(suite, options)]
     sys.exit(1 if problems else 0)
