@@ -6,17 +6,19 @@
 A library that is not installed is skipped; requirements.txt beside this file names those that are tested.
 
 Left out, with the reason: moving windows of limits, semaphores of huey, queues of rq and huey, waiting in python-redis-lock
-(lists, hashes and sorted sets); sessions and tests of redis-py for other types, clusters, Lua, or keys that are not UTF-8.
-Of redis-py 8.1's own tests of locks, pipelines, channels, MONITOR, encodings and its cache, 231 pass over a TCP proxy, and 13
-fail for these reasons.
+(lists, hashes and sorted sets); sessions. What the libraries' own suites run and leave out is in suites/.
 """
 import asyncio
+import concurrent.futures
+import importlib.util
 import os
 import subprocess
 import tempfile
 import threading
 import time
 import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 try:
     import redis
@@ -155,6 +157,35 @@ class Locks(Served):
         self.assertTrue(redis_lock.Lock(self.redis, "l", expire=20).acquire(blocking=False))
         redis_lock.reset_all(self.redis)
         self.assertTrue(redis_lock.Lock(self.redis, "l", expire=20).acquire(blocking=False))
+
+    def test_redis_lock(self):
+        # Its module has the name of that of python-redis-lock, so that it is installed apart.
+        path = os.path.join(HERE, "..", "..", ".build", "clients", "redis-lock", "redis_lock", "__init__.py")
+        if not os.path.exists(path):
+            self.skipTest("redis-lock is not installed")
+        spec = importlib.util.spec_from_file_location("redis_lock_apart", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        locks = [module.RedisLock(self.redis, "l", lock_timeout=60) for _ in range(8)]
+
+        def acquire():
+            with concurrent.futures.ThreadPoolExecutor(len(locks)) as pool:
+                return [lock for lock, has in zip(locks, pool.map(lambda lock: lock.acquire(), locks)) if has]
+
+        for _ in range(20):
+            holders = acquire()
+            self.assertEqual(len(holders), 1)
+            self.assertEqual(acquire(), [])
+            holders[0].release()
+            self.assertFalse(self.redis.exists("l"))
+        # The value is the time at which the lock ends: one in the past is of a holder that is gone.
+        gone = module.RedisLock(self.redis, "l", lock_timeout=60)
+        self.assertTrue(gone.acquire())
+        self.redis.set("l", int(time.time()) - 2)
+        gone.acquire_time -= 63
+        self.assertEqual(len(acquire()), 1)
+        gone.release()
+        self.assertTrue(self.redis.exists("l"))
 
     def test_redlock(self):
         self.require("redlock")
