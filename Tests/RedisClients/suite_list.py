@@ -14,8 +14,12 @@ DJANGO = Source("django", "5.2.19", "django-5.2.19.tar.gz",
                 "ad03d8abc51dbff95ebf34b27123cf0c26a3b62db7ba0cd520783686362533d1")
 REDIS = Source("redis", "8.1.0", "redis-8.1.0.tar.gz",
                "6e1a19beef9225c83efd689c7e6b7da2d5215b1f42cd13b7fc3714d0a09c7b25")
+LIMITS = Source("limits", "5.8.0", "limits-5.8.0.tar.gz",
+                "c9e0d74aed837e8f6f50d1fcebcf5fd8130957287206bc3799adaee5092655da")
 LOCK = Source("python-redis-lock", "4.0.1", "python_redis_lock-4.0.1.tar.gz",
               "57995e13dce196301138d710d4f132d667c200cd814718e081bf299d6cf11d70")
+RQ = Source("rq", "3.0.0", "rq-3.0.0.tar.gz",
+            "b41e39b3c36ec3faf9e2402c638a0b25fe18ebb93a1cb15193bc69694f054618")
 HUEY = Source("huey", "3.5.4", "huey-3.5.4.tar.gz",
               "328f5a2dd1406621e5edb17d45655ae232ad9f32c0795ca8dc0bfc121dd7b30c")
 # The copy of hiredis in the package of PyPI lacks the headers that its test includes.
@@ -154,6 +158,9 @@ SUITES = [
     # Each test starts a server of its own, and waits a second for its end.
     Pytest("python-redis-lock", LOCK, "-p", "no:asyncio", "-n", "4",
            environment={"DJANGO_SETTINGS_MODULE": "test_project.settings"}),
+    Pytest("limits", LIMITS, *OWN, "-p", "suite_docker", "-m", "redis and not benchmark", ports=[7379],
+           link="/tmp/limits.redis.sock"),
+    Pytest("rq", RQ, ports=[6379], one_database=True),
     Pytest("huey", HUEY, "-k", "Redis", folders=("huey/tests",), ports=[6379]),
     DjangoCache(),
     HiredisTest(),

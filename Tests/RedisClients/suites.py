@@ -35,7 +35,9 @@ def main():
     suite_serve.enter_network()
     suite_serve.adopt_orphans()
     missing = os.environ.get("STATED_SUITES_MISSING", "").split()
+    begin = time.monotonic()
     problems = [problem for suite in chosen if suite.name not in missing for problem in run(suite, options)]
+    print(f"suites: {len(problems)} problems, {time.monotonic() - begin:.0f} s")
     sys.exit(1 if problems else 0)
 
 
