@@ -154,8 +154,8 @@ OWN = ["-o", "addopts=", "-o", "filterwarnings="]
 STANDALONE = ["-m", "not onlycluster and not redismod"]
 
 SUITES = [
-    Pytest("redis-py", REDIS, *OWN, *STANDALONE, ports=[6379]),
     Pytest("redis-py-asyncio", REDIS, *OWN, *STANDALONE, folders=["tests/test_asyncio"], ports=[6379]),
+    Pytest("redis-py", REDIS, *OWN, *STANDALONE, ports=[6379]),
     # Each test starts a server of its own, and waits a second for its end.
     Pytest("python-redis-lock", LOCK, "-p", "no:asyncio", "-n", "4",
            environment={"DJANGO_SETTINGS_MODULE": "test_project.settings"}),

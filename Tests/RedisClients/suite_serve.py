@@ -16,19 +16,25 @@ import threading
 import time
 
 
-def enter_network():
-    """Starts this program again in a network of its own, where every port is free and nothing is reached.
+def is_apart():
+    return "STATED_SUITES_NETWORK" in os.environ
+
+
+def start_apart(words):
+    """Starts a program in a network of its own, where every port is free and nothing is reached.
 
     Suites insist on ports, as 6379, on which the machine may have a server that must not be used.
     """
-    if os.environ.get("STATED_SUITES_NETWORK"):
-        with socket.socket() as opened:
-            request = struct.pack("16sh14x", b"lo", 0x41)  # IFF_UP and IFF_RUNNING
-            fcntl.ioctl(opened, 0x8914, request)  # SIOCSIFFLAGS
-        return
-    os.environ["STATED_SUITES_NETWORK"] = "1"
-    words = ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--net", "--map-root-user"]
-    os.execvp("unshare", [*words, sys.executable, "-B", *sys.argv])
+    apart = ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--net", "--map-root-user"]
+    return subprocess.Popen([*apart, *words], env=dict(os.environ, STATED_SUITES_NETWORK="1"), text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def enter_network():
+    """Makes the addresses of this machine work in a network of its own."""
+    with socket.socket() as opened:
+        request = struct.pack("16sh14x", b"lo", 0x41)  # IFF_UP and IFF_RUNNING
+        fcntl.ioctl(opened, 0x8914, request)  # SIOCSIFFLAGS
 
 
 def adopt_orphans():
