@@ -50,10 +50,13 @@ def children():
 
 
 class Daemon:
-    """A daemon that serves `path`, and ends with its store at the end of `with`."""
+    """A daemon that serves `path`, and ends with its store at the end of `with`; both in a folder of `parent`."""
+
+    def __init__(self, parent=None):
+        self.parent = parent
 
     def __enter__(self):
-        self.place = tempfile.TemporaryDirectory(prefix="stated-suite")
+        self.place = tempfile.TemporaryDirectory(prefix="stated-suite", dir=self.parent)
         self.path = os.path.join(self.place.name, "s")
         self.log = open(os.path.join(self.place.name, "log"), "w+")
         words = [os.environ["STATED"], "--socket", self.path, "--data", self.place.name + "/data"]
