@@ -14,6 +14,8 @@ HINTS = [
     ("PUBLISH ", "channel message"),
     ("CLIENT SETNAME ", "connection-name"),
     ("CONFIG GET ", "parameter [parameter ...]"),
+    ("CLIENT KILL ", "ip:port|[ID client-id]"),
+    ("SLOWLOG GET ", "[count]"),
 ]
 
 
