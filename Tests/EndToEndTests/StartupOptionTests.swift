@@ -111,6 +111,9 @@ struct StartupOptionTests {
                               /run/stated/stated.sock.
           --data DIRECTORY    Keep the values here. Default: $STATE_DIRECTORY, else
                               $XDG_STATE_HOME/stated (~/.local/state); for root /var/lib/stated.
+          --adopt DIRECTORY   At the start, set the values of a daemon that served before the data
+                              directory was there, and remove them from DIRECTORY: see
+                              stated-early.service in docs/operations.md.
           --memory            Keep the values in memory only. The directory then holds only a lock and
                               the reserved revision (4 KiB), so that no revision is used twice.
           --socket-mode MODE  Permission bits of the socket, in octal. Default: 0600.
