@@ -27,7 +27,7 @@ struct DueCheck {
         keyCount = try options.number("keys", standard: 100_000)
         roundCount = try options.number("rounds", standard: 7)
         clientCount = try options.number("clients", standard: 10)
-        rate = try options.number("rate", standard: 5_000)
+        rate = try options.number("rate", standard: 0)
         toldLimit = try options.number("told", standard: 1_500)
         ratioLimit = try options.number("ratio", standard: 200)
         directory = try options.makeDirectory()
