@@ -25,8 +25,10 @@ struct StartValues {
         }
         do throws(StateError) {
             let found = try StartValues.files(in: directory)
-            var values: [(key: Key, value: [UInt8])] = []
-            for (name, bytes) in found { values.append((try Key(prefix + name), bytes)) }
+            var values: [Value] = []
+            for (name, bytes) in found {
+                values.append(Value(key: try Key(prefix + name), bytes: bytes, owner: geteuid()))
+            }
             let count = try set(values, [])
             log.write(
                 .info,
@@ -37,44 +39,15 @@ struct StartValues {
         }
     }
 
-    /// The regular files of a directory with their contents, by name.
+    /// The files of a directory with their contents, by name.
     private static func files(
         in directory: String
     ) throws(StateError) -> [(name: String, bytes: [UInt8])] {
-        guard let stream = opendir(directory) else {
-            throw StateError(.storage, "\(directory) cannot be read: \(lastSystemError())")
-        }
-        defer { closedir(stream) }
         var found: [(name: String, bytes: [UInt8])] = []
-        while let entry = readdir(stream) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) {
-                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
-            guard !name.hasPrefix(".") else { continue }
-            found.append((name, try contents(of: "\(directory)/\(name)")))
+        for name in try ConfigurationLayers.names(in: directory).sorted() {
+            found.append((name, try ConfigurationFile.bytes(ofFound: "\(directory)/\(name)")))
         }
-        return found.sorted { $0.name < $1.name }
-    }
-
-    private static func contents(of path: String) throws(StateError) -> [UInt8] {
-        let file = open(path, O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else {
-            throw StateError(.storage, "\(path) cannot be read: \(lastSystemError())")
-        }
-        defer { close(file) }
-        var bytes: [UInt8] = []
-        var room = [UInt8](repeating: 0, count: 64 << 10)
-        while true {
-            let count = read(file, &room, room.count)
-            guard count >= 0 else {
-                throw StateError(.storage, "\(path) cannot be read: \(lastSystemError())")
-            }
-            if count == 0 { return bytes }
-            bytes += room[..<count]
-            guard bytes.count <= 1 << 20 else {
-                throw StateError(.tooBig, "\(path) has more than 1 MiB")
-            }
-        }
+        return found
     }
 
     // MARK: Early boot
@@ -114,11 +87,43 @@ struct StartValues {
         }
     }
 
-    private static func values(of early: LocalKeyspace) -> [(key: Key, value: [UInt8])] {
-        early.entries(.everything, after: nil, limit: .max).map { ($0.key, $0.entry.value) }
+    /// Its values, but for those that were to live as long as a client: it may be gone.
+    private static func values(of early: LocalKeyspace) -> [Value] {
+        early.withCore { core in
+            var values: [Value] = []
+            core.forEachDurable(PatternSet([.everything]), after: nil) { record in
+                let end = record.storedExpiry
+                let isHeld = end.map { Holder(stored: $0) != nil } ?? false
+                guard !isHeld, !core.isDue(record), let bytes = record.value else { return true }
+                values.append(
+                    Value(
+                        key: Key(verified: record.key),
+                        bytes: Array(bytes),
+                        owner: record.owner,
+                        expiry: end.map { .at($0) } ?? .never
+                    )
+                )
+                return true
+            }
+            return values
+        }
     }
 
     // MARK: Setting
+
+    private struct Value {
+        let key: Key
+        let bytes: [UInt8]
+        /// Whose it is if the key is absent.
+        let owner: UInt32
+        var expiry = Expiry.ruled
+
+        /// Whether it is more than the present value, which it may be with another time to end.
+        func differs(from present: [UInt8]?) -> Bool {
+            if case .at = expiry { return true }
+            return present != bytes
+        }
+    }
 
     /// Sets those values that differ, and the metadata, in one commit; the values are then on stable
     /// storage.
@@ -126,10 +131,10 @@ struct StartValues {
     /// - Returns: How many differed.
     /// - Throws: the refusal of a rule or of the disk; nothing is set then.
     private func set(
-        _ values: [(key: Key, value: [UInt8])],
+        _ values: [Value],
         _ metadata: [(name: String, text: String)]
     ) throws(StateError) -> Int {
-        let new = values.filter { keyspace.entry(for: $0.key)?.value != $0.value }
+        let new = values.filter { $0.differs(from: keyspace.entry(for: $0.key)?.value) }
         guard !(new.isEmpty && metadata.isEmpty) else { return 0 }
         try keyspace.durably { (core) throws(StateError) in
             let cause = core.retainCause(.thisProcess)
@@ -137,9 +142,7 @@ struct StartValues {
             var receipt = core.makeReceipt()
             core.begin(cause, at: LocalKeyspace.now())
             do throws(StateError) {
-                for (key, value) in new {
-                    try StartValues.set(key, to: value, in: core)
-                }
+                for value in new { try StartValues.set(value, in: core) }
                 for (name, text) in metadata { try core.setMetadata(name, to: text) }
             } catch {
                 core.rollBack()
@@ -150,21 +153,17 @@ struct StartValues {
         return new.count
     }
 
-    private static func set(
-        _ key: Key,
-        to value: [UInt8],
-        in core: KeyspaceCore
-    ) throws(StateError) {
+    private static func set(_ new: Value, in core: KeyspaceCore) throws(StateError) {
         do throws(StateError) {
-            try key.bytes.withBorrowed { (key) throws(StateError) in
-                try value.withBorrowed { (value) throws(StateError) in
-                    try core.set(key, to: value)
+            try new.key.bytes.withBorrowed { (key) throws(StateError) in
+                try new.bytes.withBorrowed { (value) throws(StateError) in
+                    try core.set(key, to: value, ownedBy: new.owner, expiry: new.expiry)
                 }
             }
         } catch {
             guard error.code == .rejected else { throw error }
             // Its message has the value, which may be a secret.
-            throw StateError(.rejected, "a rule refuses the value of key '\(key)'")
+            throw StateError(.rejected, "a rule refuses the value of key '\(new.key)'")
         }
     }
 }

@@ -14,40 +14,19 @@ struct CredentialTests {
 
     /// Runs it with a connection as its standard input whose peer has this abstract name.
     private func ask(as name: String, prefix: String = "credentials/") throws -> CommandResult {
-        let listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
-        let peer = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
-        defer { for descriptor in [listener, peer] { close(descriptor) } }
         let path = daemon.directory.path(of: "asked")
         defer { unlink(path) }
-        try bind(listener, Array(path.utf8))
-        try #require(listen(listener, 1) == 0)
-        if !name.isEmpty { try bind(peer, [0] + Array(name.utf8)) }
-        try address(Array(path.utf8)) { try #require(connect(peer, $0, $1) == 0) }
-        let accepted = accept(listener, nil, nil)
+        let listener = try RawSocket.bound(to: path)
+        try #require(listen(listener.descriptor, 1) == 0)
+        let peer = try name.isEmpty ? .unbound() : RawSocket.bound(to: "@\(name)")
+        try #require(peer.connect(to: path))
+        let accepted = accept(listener.descriptor, nil, nil)
         defer { close(accepted) }
         let program = "\(builtProgram("statectl")) --socket \(daemon.socketPath)"
         return try runCommand(
             "/bin/bash",
             ["-c", "exec \(program) credential \(prefix) <&\(accepted)"]
         )
-    }
-
-    private func bind(_ descriptor: Int32, _ name: [UInt8]) throws {
-        try address(name) { try #require(Glibc.bind(descriptor, $0, $1) == 0) }
-    }
-
-    private func address(
-        _ name: [UInt8],
-        _ body: (UnsafePointer<sockaddr>, socklen_t) throws -> Void
-    ) throws {
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: name) }
-        let place = try #require(MemoryLayout<sockaddr_un>.offset(of: \.sun_path))
-        let size = socklen_t(place + name.count)
-        try withUnsafePointer(to: &address) {
-            try $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { try body($0, size) }
-        }
     }
 
     @Test func `the unit and the name in the peer's name say which value it is`() throws {

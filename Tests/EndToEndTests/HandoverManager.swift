@@ -9,8 +9,8 @@ import Testing
 /// Used by one thread.
 final class HandoverManager: @unchecked Sendable {
     let directory: TemporaryDirectory
-    private let listener: Int32
-    private let notices: Int32
+    private let listener: RawSocket
+    private let notices: RawSocket
     private let arguments: [String]
     private let environment: [String: String]
     private(set) var pid: pid_t = 0
@@ -22,9 +22,9 @@ final class HandoverManager: @unchecked Sendable {
     init(_ arguments: [String] = [], environment: [String: String] = ["FDSTORE": "4"]) throws {
         directory = try TemporaryDirectory()
         (self.arguments, self.environment) = (arguments, environment)
-        listener = try boundSocket(directory.path(of: "s"), SOCK_STREAM)
-        notices = try boundSocket(directory.path(of: "n"), SOCK_DGRAM)
-        try #require(listen(listener, 128) == 0)
+        listener = try RawSocket.bound(to: directory.path(of: "s"))
+        notices = try RawSocket.bound(to: directory.path(of: "n"), isDatagram: true)
+        try #require(listen(listener.descriptor, 128) == 0)
         try start()
     }
 
@@ -33,7 +33,7 @@ final class HandoverManager: @unchecked Sendable {
             kill(pid, SIGKILL)
             waitpid(pid, nil, 0)
         }
-        for descriptor in [listener, notices] + kept.map(\.descriptor) { close(descriptor) }
+        for descriptor in kept.map(\.descriptor) { close(descriptor) }
     }
 
     func connect() throws -> Peer { try Peer(socketPath) }
@@ -51,7 +51,7 @@ final class HandoverManager: @unchecked Sendable {
         let flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC
         let log = open(directory.path(of: "log"), flags, 0o600)
         // Above those that the process gets.
-        let passed = ([null, log, log, listener] + kept.map(\.descriptor)).map {
+        let passed = ([null, log, log, listener.descriptor] + kept.map(\.descriptor)).map {
             fcntl($0, F_DUPFD_CLOEXEC, 300)
         }
         defer { for descriptor in [null, log] + passed { close(descriptor) } }
@@ -76,12 +76,12 @@ final class HandoverManager: @unchecked Sendable {
         let deadline = ContinuousClock.now + .seconds(20)
         while waitpid(pid, &status, WNOHANG) == 0 {
             try #require(ContinuousClock.now < deadline, "the daemon does not stop: \(log)")
-            var waiting = pollfd(fd: notices, events: Int16(POLLIN), revents: 0)
+            var waiting = pollfd(fd: notices.descriptor, events: Int16(POLLIN), revents: 0)
             if poll(&waiting, 1, 2) > 0 { _ = try take() }
         }
         pid = 0
         #expect(status == 0, "\(log)")
-        var waiting = pollfd(fd: notices, events: Int16(POLLIN), revents: 0)
+        var waiting = pollfd(fd: notices.descriptor, events: Int16(POLLIN), revents: 0)
         while poll(&waiting, 1, 0) > 0 { _ = try take() }
     }
 
@@ -92,9 +92,9 @@ final class HandoverManager: @unchecked Sendable {
 
     /// Takes one message.
     private func take() throws -> [Substring] {
-        var waiting = pollfd(fd: notices, events: Int16(POLLIN), revents: 0)
+        var waiting = pollfd(fd: notices.descriptor, events: Int16(POLLIN), revents: 0)
         try #require(poll(&waiting, 1, 20_000) > 0, "the daemon says nothing: \(log)")
-        let (bytes, descriptors) = try #require(received(from: notices))
+        let (bytes, descriptors) = try #require(received(from: notices.descriptor))
         let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
         let name = lines.first { $0.hasPrefix("FDNAME=") }.map { String($0.dropFirst(7)) } ?? ""
         if lines.contains("FDSTORE=1") {
@@ -118,18 +118,4 @@ func received(from socket: Int32) -> (bytes: [UInt8], descriptors: [Int32])? {
     var count: Int32 = 0
     let size = clinux_receive_descriptors(socket, &bytes, bytes.count, &descriptors, &count)
     return size > 0 ? (Array(bytes[..<size]), Array(descriptors[..<Int(count)])) : nil
-}
-
-private func boundSocket(_ path: String, _ type: __socket_type) throws -> Int32 {
-    let descriptor = socket(AF_UNIX, Int32(type.rawValue) | O_CLOEXEC, 0)
-    var address = sockaddr_un()
-    address.sun_family = sa_family_t(AF_UNIX)
-    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
-    let status = withUnsafePointer(to: &address) {
-        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-            bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-        }
-    }
-    try #require(status == 0, "\(path) cannot be bound")
-    return descriptor
 }

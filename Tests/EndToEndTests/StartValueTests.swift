@@ -76,6 +76,7 @@ struct StartValueTests {
         let first = try Daemon(directory: early)
         #expect(try Statectl.run(first, "set", "net/a=1", "net/b=2").exitCode == 0)
         #expect(try Statectl.run(first, "set", "boot/x", "early").exitCode == 0)
+        #expect(try Statectl.run(first, "set", "boot/t", "1", "--ttl", "1h").exitCode == 0)
         try first.stop()
         var daemon = try Daemon(directory: directory)
         #expect(try Statectl.run(daemon, "set", "net/a=1", "boot/x=old").exitCode == 0)
@@ -84,6 +85,8 @@ struct StartValueTests {
         daemon = try Daemon(["--adopt", store], directory: directory)
         #expect(try get(daemon, "boot/x") == "early")
         #expect(try get(daemon, "net/b") == "2")
+        let rest = try Statectl.run(daemon, "ttl", "boot/t").text
+        #expect(rest.hasPrefix("59m") || rest.hasPrefix("1h"), "\(rest)")
         // The same value makes no commit.
         #expect(try Statectl.run(daemon, "history", "net/a").lines.count == 1)
         #expect(access(store + "/stated.db", F_OK) != 0)

@@ -23,18 +23,29 @@ final class RawSocket {
         return try #require(socket, "nobody listens at \(path)")
     }
 
+    /// A stream socket without a name, not yet connected.
+    static func unbound() -> RawSocket {
+        RawSocket(socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0))
+    }
+
     /// Connects; nil where nobody listens.
     static func connecting(to path: String) throws -> RawSocket? {
-        let socket = RawSocket(Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0))
-        return socket.withAddress(path) { connect(socket.descriptor, $0, $1) } == 0 ? socket : nil
+        let socket = unbound()
+        return socket.connect(to: path) ? socket : nil
     }
 
     /// Binds a stream socket, or a datagram one; a name that begins with `@` is abstract.
     static func bound(to path: String, isDatagram: Bool = false) throws -> RawSocket {
         let type = isDatagram ? SOCK_DGRAM : SOCK_STREAM
         let socket = RawSocket(Glibc.socket(AF_UNIX, Int32(type.rawValue) | O_CLOEXEC, 0))
-        try #require(socket.withAddress(path) { bind(socket.descriptor, $0, $1) } == 0)
+        let status = withUnixAddress(of: path) { bind(socket.descriptor, $0, $1) }
+        try #require(status == 0, "\(path) cannot be bound")
         return socket
+    }
+
+    /// Connects; false where nobody listens.
+    func connect(to path: String) -> Bool {
+        withUnixAddress(of: path) { Glibc.connect(descriptor, $0, $1) } == 0
     }
 
     /// Sends one line and waits for a reply that contains `text`.
@@ -55,22 +66,6 @@ final class RawSocket {
         let count = recv(descriptor, &bytes, bytes.count, 0)
         try #require(count > 0, "the connection was closed")
         return String(decoding: bytes[..<count], as: UTF8.self)
-    }
-
-    private func withAddress<R>(
-        _ path: String,
-        _ body: (UnsafePointer<sockaddr>, socklen_t) -> R
-    ) -> R {
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        var name = Array(path.utf8)
-        let isAbstract = name[0] == UInt8(ascii: "@")
-        if isAbstract { name[0] = 0 }
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: name) }
-        let size = isAbstract ? 2 + name.count : MemoryLayout<sockaddr_un>.size
-        return withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(size)) }
-        }
     }
 }
 

@@ -44,13 +44,39 @@ struct UnitAccessTests {
         }
     }
 
+    @Test func `a client that is connected already has the rights of its unit after a reload`()
+        throws
+    {
+        let name = "late-\(getpid()).service"
+        let unit = try ControlGroup(name)
+        let other = try ControlGroup("apart-\(getpid()).service")
+        let watches = try [unit, other].map { group in
+            let words = ["-c", line("watch late/ --count 1", in: group.path)]
+            return try RunningCommand("/bin/sh", words.map { Array($0.utf8) })
+        }
+        #expect(try eventually { try Statectl.run(daemon, "watches").lines.count >= 2 })
+        let rules = """
+            { socket: { mode: "0666" }, rules: [{ keys: "late/", read: ["unit:\(name)"] }] }
+            """
+        try daemon.directory.write(rules, to: "stated.json5")
+        #expect(try Statectl.run(daemon, "reload").exitCode == 0)
+        #expect(try Statectl.run(daemon, "set", "late/a", "seen").exitCode == 0)
+        let seen = try watches[0].finish()
+        #expect(seen.text.contains("seen"), "\(seen)")
+        watches[1].signal(SIGTERM)
+        #expect(try !watches[1].finish().text.contains("seen"))
+    }
+
     /// Sets a key from a process of the control group.
     private func set(_ key: String, in group: String) throws -> CommandResult {
-        let line = """
-            echo $$ >\(group)/cgroup.procs && exec setpriv --reuid \(user.uid) --regid \(user.uid) \
-            --clear-groups \(statectl) --socket \(daemon.socketPath) set \(key) 1
-            """
-        return try runCommand("/bin/sh", ["-c", line])
+        try runCommand("/bin/sh", ["-c", line("set \(key) 1", in: group)])
+    }
+
+    private func line(_ words: String, in group: String) -> String {
+        """
+        echo $$ >\(group)/cgroup.procs && exec setpriv --reuid \(user.uid) --regid \(user.uid) \
+        --clear-groups \(statectl) --socket \(daemon.socketPath) \(words)
+        """
     }
 }
 

@@ -9,19 +9,7 @@ final class Wire {
     private var room = [UInt8](repeating: 0, count: 256 << 10)
     private var parser = ReplyParser()
 
-    init(_ path: String) throws {
-        descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        guard descriptor >= 0 else { throw SystemFailure(call: "socket", errno) }
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
-        let status = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
-        }
-        guard status == 0 else { throw SystemFailure(call: "connect to \(path)", errno) }
-    }
+    init(_ path: String) throws { descriptor = try ByteSocket.connected(to: path) }
 
     deinit { close(descriptor) }
 

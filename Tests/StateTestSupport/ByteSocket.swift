@@ -15,17 +15,19 @@ package final class ByteSocket {
 
     /// Connects.
     package init(path: String) throws {
-        descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        descriptor = try ByteSocket.connected(to: path)
+    }
+
+    /// A stream socket that is connected, of which the caller disposes.
+    package static func connected(to path: String) throws -> Int32 {
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+        let descriptor = socket(AF_UNIX, type, 0)
         guard descriptor >= 0 else { throw SystemFailure(call: "socket", errno) }
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
-        let status = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
+        guard withUnixAddress(of: path, { connect(descriptor, $0, $1) }) == 0 else {
+            defer { close(descriptor) }
+            throw SystemFailure(call: "connect to \(path)", errno)
         }
-        guard status == 0 else { throw SystemFailure(call: "connect to \(path)", errno) }
+        return descriptor
     }
 
     /// Takes over a socket that is connected.

@@ -70,14 +70,7 @@ package final class TranscriptServer {
         let directory = try TemporaryDirectory()
         let path = directory.path(of: "s")
         let listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
-        let status = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(listener, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
-        }
+        let status = withUnixAddress(of: path) { bind(listener, $0, $1) }
         guard status == 0, listen(listener, 8) == 0 else {
             throw SystemFailure(call: "bind \(path)", errno)
         }

@@ -42,7 +42,7 @@ extension KeyspaceCore {
         var receipt = Receipt()
         begin(cause, at: LocalKeyspace.now())
         transaction.isOfFiles = true
-        defer { (transaction.isOfFiles, transaction.fileOwner) = (false, nil) }
+        defer { (transaction.isOfFiles, transaction.nextOwner) = (false, nil) }
         var outcomes = Array(repeating: FileAdoption.same, count: found.count)
         // Order matters: a key may be replaced by keys below it, and the reverse.
         for isRemoval in [true, false] {
@@ -55,7 +55,7 @@ extension KeyspaceCore {
     }
 
     private func adopt(_ file: FoundFile, _ receipt: inout Receipt) -> FileAdoption {
-        transaction.fileOwner = file.status?.uid
+        transaction.nextOwner = file.status?.uid
         do throws(StateError) {
             return try file.key.bytes.withBorrowed { (key) throws(StateError) in
                 let newest = peek(key)?.value

@@ -152,3 +152,20 @@ extension KeyspaceCore {
         chain.pointee = RadixReference(record)
     }
 }
+
+/// Values of another store.
+extension KeyspaceCore {
+    /// Sets a key, which belongs to `owner` if it was absent.
+    ///
+    /// - Throws: as ``set(_:to:appending:isConditional:expiry:isRenewal:operation:)``.
+    package func set(
+        _ key: Bytes,
+        to value: Bytes,
+        ownedBy owner: UInt32,
+        expiry: Expiry
+    ) throws(StateError) {
+        transaction.nextOwner = owner
+        defer { transaction.nextOwner = nil }
+        try set(key, to: value, expiry: expiry)
+    }
+}

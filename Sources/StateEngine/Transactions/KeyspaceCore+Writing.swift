@@ -211,7 +211,7 @@ extension KeyspaceCore {
             version: version,
             time: transaction.time,
             ordinal: Int32(transaction.changes.count),
-            owner: current?.owner ?? transaction.fileOwner ?? uid,
+            owner: current?.owner ?? transaction.nextOwner ?? uid,
             cause: number
         )
     }

@@ -141,9 +141,11 @@ package struct OpenTransaction: ~Copyable {
     private(set) unowned(unsafe) var holders: (any WritersHolders)?
     /// The writes that it has taken from the rate limits, to give back if it is rolled back.
     var rates: [(rate: WriteRate, uid: UInt32)] = []
-    /// Whether it adopts edits of files, and the owner of the file of its next change.
+    /// Whether it adopts edits of files.
     var isOfFiles = false
-    var fileOwner: UInt32?
+    /// The owner of what its next change creates, if that is not the writer: of a file, or of an
+    /// adopted value.
+    var nextOwner: UInt32?
 
     var isOpen: Bool { revision != 0 }
 

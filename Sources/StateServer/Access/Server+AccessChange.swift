@@ -2,6 +2,22 @@ import StateEngine
 
 /// What happens when the access rules change.
 extension Server {
+    /// Finds out since when the access rules of this start are in force.
+    func resolveAccess() {
+        services.access.resolve(at: turn.time)
+        identifyUnits()
+    }
+
+    /// Reads the units of clients from now on if rules name some, and of those that are connected.
+    private func identifyUnits() {
+        let readsUnits = services.access.namesUnits
+        guard registry.subjects.readsUnits != readsUnits else { return }
+        registry.subjects.readsUnits = readsUnits
+        for connection in registry.connections where !connection.subject.isPrivileged {
+            connection.identify(&registry.subjects)
+        }
+    }
+
     /// Takes over new rules of the keyspace.
     ///
     /// Call it under the keyspace's lock, right after the change.
@@ -13,6 +29,7 @@ extension Server {
     /// - Complexity: O(*n*) in the watches, and in the rules.
     package func accessChanged() {
         guard services.access.take(at: services.turn.time) else { return }
+        identifyUnits()
         services.tracking.accessChanged()
         services.monitors.accessChanged(core)
         for connection in registry.connections where !connection.subject.isPrivileged {

@@ -8,6 +8,8 @@ import StateEngine
 struct Subjects {
     private var known: [UInt32: Subject] = [:]
     private let privileged: Set<UInt32>
+    /// Whether units are read: a third of what a connection costs, so only while a rule names one.
+    var readsUnits = false
 
     /// The most users that are remembered at once.
     private static let capacity = 1_024
@@ -15,12 +17,13 @@ struct Subjects {
     /// - Parameter privileged: The users whom no rule restricts.
     init(privileged: Set<UInt32>) { self.privileged = privileged }
 
-    /// The subject of `peer`, with the groups and the unit that it had when it connected.
+    /// The subject of `peer`, with the groups that it had when it connected, and the unit that its
+    /// process is in now.
     mutating func subject(of peer: clinux_peer, on descriptor: Int32) -> Subject {
         let isPrivileged = privileged.contains(peer.uid)
         // The groups of a privileged user do not matter.
         let groups = isPrivileged ? [peer.gid] : Subjects.groups(of: peer, descriptor)
-        let unit = isPrivileged ? nil : Subjects.unit(of: peer, descriptor)
+        let unit = isPrivileged || !readsUnits ? nil : Subjects.unit(of: peer, descriptor)
         if let subject = known[peer.uid], subject.groups == groups, subject.unit == unit {
             return subject
         }

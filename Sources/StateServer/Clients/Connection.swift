@@ -12,7 +12,7 @@ final class Connection {
     let number: Int
     let peer: clinux_peer
     /// The subject of the peer for access rules.
-    let subject: Subject
+    private(set) var subject: Subject
     let connectedAt: Int64
     var inbound: Inbound
     var outbound = Outbound()
@@ -71,6 +71,11 @@ final class Connection {
         subject = subjects.subject(of: peer, on: descriptor)
         connectedAt = time
         inbound = Inbound(parser: FrameParser(limits: limits))
+    }
+
+    /// Finds the subject again, because rules name units now, or none any more.
+    func identify(_ subjects: inout Subjects) {
+        subject = subjects.subject(of: peer, on: descriptor)
     }
 
     /// Input bytes that are not executed yet: an incomplete command, or commands queued for EXEC.

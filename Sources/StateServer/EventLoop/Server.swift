@@ -97,7 +97,7 @@ package final class Server {
         _ = poller.add(signals, Poller.readable, token: Token.signals)
         turn.time = SystemClock.wallMilliseconds()
         keyspace.withCore { core in
-            services.access.resolve(at: turn.time)
+            resolveAccess()
             services.lifetimes.start(core)
             services.audit.follow(core)
         }

@@ -14,7 +14,7 @@ import StateSystem
 /// the format, not of the daemon: an upgrade within it continues the connections.
 struct HandoverRecord {
     var epoch: Epoch
-    /// Everything up to this revision was delivered to whoever was not behind.
+    /// Everything up to this revision was delivered, except to watches that were behind.
     var durable: Int64
     /// The number of the newest connection.
     var lastNumber: Int

@@ -45,7 +45,7 @@ struct SessionRecord {
     }
 }
 
-// The fields in the order of the format; whoever changes it changes ``HandoverRecord/version``.
+// The fields in the order of the format: a change of it needs another ``HandoverRecord/version``.
 extension SessionRecord {
     func write(to writer: inout RecordWriter) {
         writer.write(Int64(number))

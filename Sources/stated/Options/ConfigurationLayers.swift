@@ -59,7 +59,7 @@ struct ConfigurationLayers {
         var found: [String: File] = [:]
         for layer in directories {
             let isOwn = readsOwn && layer == ownDirectory
-            for name in try ConfigurationLayers.names(in: layer + folder) {
+            for name in try ConfigurationLayers.names(in: layer + folder, ending: ".json5") {
                 let path = "\(layer)\(folder)/\(name)"
                 found[name] = File(path: path, name: isOwn ? "\(folder)/\(name)" : path)
             }
@@ -80,8 +80,11 @@ struct ConfigurationLayers {
         }
     }
 
-    /// The files in a directory; none if there is no such directory.
-    private static func names(in directory: String) throws(StateError) -> [String] {
+    /// The names in a directory with an ending, but for hidden ones; none if it does not exist.
+    static func names(
+        in directory: String,
+        ending: String = ""
+    ) throws(StateError) -> [String] {
         guard let stream = opendir(directory) else {
             guard errno == ENOENT || errno == ENOTDIR else {
                 throw ConfigurationFile.unreadable(directory)
@@ -94,7 +97,7 @@ struct ConfigurationLayers {
             let name = withUnsafeBytes(of: &entry.pointee.d_name) {
                 String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
             }
-            guard name.hasSuffix(".json5"), !name.hasPrefix(".") else { continue }
+            guard name.hasSuffix(ending), !name.hasPrefix(".") else { continue }
             names.append(name)
             guard names.count <= fileLimit else {
                 throw StateError(.err, "\(directory) has more than \(fileLimit) files, the limit")
