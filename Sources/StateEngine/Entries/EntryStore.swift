@@ -37,6 +37,9 @@ package struct EntryStore: ~Copyable {
 
     init(keepsDeleted: Bool) { self.keepsDeleted = keepsDeleted }
 
+    /// Wall time in milliseconds since 1970.
+    package borrowing func wallTime() -> Int64 { wallClock?() ?? LocalKeyspace.now() }
+
     /// Frees a version that nothing refers to any more.
     mutating func free(_ record: Record) {
         removeDeadline(of: record)

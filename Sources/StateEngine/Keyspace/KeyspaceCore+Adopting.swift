@@ -39,6 +39,7 @@ extension AdoptedChange {
                             owner: fields.owner,
                             version: fields.version,
                             time: fields.time,
+                            expires: fields.expires,
                             cause: cause,
                             previousRevision: 0,
                             previousOrdinal: 0
@@ -142,7 +143,7 @@ extension KeyspaceCore {
     private func put(_ record: Record) {
         entries.noteChanged(record)
         if admission.countsUsage { count(record, superseding: entries.head(record.key), by: 1) }
-        entries.deadlines.insert(record, at: entries.clock(), wallTime: LocalKeyspace.now())
+        entries.deadlines.insert(record, at: entries.clock(), wallTime: entries.wallTime())
         guard let chain = entries.live.slot(for: record.key), let head = chain.pointee.leaf else {
             entries.begin(record)
             return

@@ -37,7 +37,7 @@ extension KeyspaceCore {
         metadata.load(store.metadata, at: store.revision)
         entries.durableCount = entries.live.count
         guard entries.hasLoadedExpiry else { return }
-        let (now, wallTime) = (entries.clock(), LocalKeyspace.now())
+        let (now, wallTime) = (entries.clock(), entries.wallTime())
         entries.live.forEach(prefix: Bytes(start: nil, count: 0), after: nil) { record in
             entries.deadlines.insert(record, at: now, wallTime: wallTime)
             return true

@@ -120,30 +120,29 @@ package struct Deadlines {
         deadline.record.deadlineSlot = slot
     }
 
-    private mutating func exchange(_ left: Int, _ right: Int) {
-        let deadline = heap[left]
-        place(heap[right], left)
-        place(deadline, right)
-    }
-
+    /// Moves those above it that are due later down, and it to the place that this leaves.
     private mutating func rise(_ start: Int) {
-        var index = start
-        while index > 0, heap[index].time < heap[(index - 1) / 2].time {
-            exchange(index, (index - 1) / 2)
-            index = (index - 1) / 2
+        let deadline = heap[start]
+        var hole = start
+        while hole > 0, deadline.time < heap[(hole - 1) / 2].time {
+            place(heap[(hole - 1) / 2], hole)
+            hole = (hole - 1) / 2
         }
+        place(deadline, hole)
     }
 
+    /// The same with those below it that are due earlier.
     private mutating func sink(_ start: Int) {
-        var index = start
-        while true {
-            var least = index
-            for child in [2 * index + 1, 2 * index + 2]
-            where child < heap.count && heap[child].time < heap[least].time { least = child }
-            guard least != index else { return }
-            exchange(index, least)
-            index = least
+        let deadline = heap[start]
+        var hole = start
+        while 2 * hole + 1 < heap.count {
+            var child = 2 * hole + 1
+            if child + 1 < heap.count, heap[child + 1].time < heap[child].time { child += 1 }
+            guard heap[child].time < deadline.time else { break }
+            place(heap[child], hole)
+            hole = child
         }
+        place(deadline, hole)
     }
 }
 

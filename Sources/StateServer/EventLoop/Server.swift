@@ -95,7 +95,7 @@ package final class Server {
     package func run(signals: Int32, onReady: () -> Void, onStopping: () -> Void) -> Int32 {
         self.signals.descriptor = signals
         _ = poller.add(signals, Poller.readable, token: Token.signals)
-        turn.time = SystemClock.wallMilliseconds()
+        turn.time = core.entries.wallTime()
         keyspace.withCore { core in
             resolveAccess()
             services.lifetimes.start(core)
@@ -191,7 +191,7 @@ package final class Server {
     private func takeTurn() {
         // Order matters: durable commits are delivered before new input is read. New changes go to
         // the commit thread before output is sent, so that storage works while replies are sent.
-        turn.time = SystemClock.wallMilliseconds()
+        turn.time = core.entries.wallTime()
         let reasons = turn.takeReasons()
         if reasons.contains(.storage) { settle() }
         // Results of storage make room for what was read.
