@@ -198,7 +198,7 @@ let package = Package(
         ),
         .executableTarget(
             name: "longchecks",
-            dependencies: ["StateWire", "StateSystem", "StateTestSupport"],
+            dependencies: ["StateWire", "StateSystem", "StateTestSupport", "CSQLite"],
             path: "Tests/LongChecks",
             swiftSettings: strict
         ),

@@ -219,24 +219,3 @@ private struct Kept {
         try values.filter { try client.value(for: $0.key) != $0.value }.map(\.key)
     }
 }
-
-/// A file system of 32 MiB in memory, as long as this object lives.
-final class SmallFileSystem {
-    let path: String
-
-    init(at path: String) throws {
-        self.path = path
-        guard mkdir(path, 0o700) == 0 else { throw SystemFailure(call: "mkdir", errno) }
-        guard mount("tmpfs", path, "tmpfs", 0, "size=32m,mode=0700") == 0 else {
-            throw SystemFailure(call: "mount", errno)
-        }
-    }
-
-    deinit { umount2(path, Int32(MNT_DETACH)) }
-
-    /// Whether this process may mount one.
-    static let isPossible: Bool = {
-        guard geteuid() == 0, let directory = try? TemporaryDirectory() else { return false }
-        return (try? SmallFileSystem(at: directory.path(of: "try"))) != nil
-    }()
-}

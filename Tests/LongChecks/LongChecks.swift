@@ -1,10 +1,11 @@
 @preconcurrency import Glibc
 import StateTestSupport
 
-/// What `scripts/endure` starts: checks of expiry, lifetimes and tracking with large numbers, each on a daemon of its own.
+/// What `scripts/endure` starts: checks of expiry, lifetimes, tracking and backups with large numbers, each on a
+/// daemon of its own.
 ///
 /// ```
-/// longchecks due|renewals|lifetimes|tracking [--NAME NUMBER]… [--directory DIR]
+/// longchecks due|renewals|lifetimes|tracking|backup [--NAME NUMBER]… [--directory DIR]
 /// ```
 @main
 enum LongChecks {
@@ -20,7 +21,9 @@ enum LongChecks {
             case "renewals": try RenewalCheck(options).run()
             case "lifetimes": try LifetimeCheck(options).run()
             case "tracking": try TrackingCheck(options).run()
-            default: throw Failure("longchecks due|renewals|lifetimes|tracking [--NAME NUMBER]…")
+            case "backup": try BackupCheck(options).run()
+            default:
+                throw Failure("longchecks due|renewals|lifetimes|tracking|backup [--NAME NUMBER]…")
             }
         } catch {
             let line = Array("longchecks: \(error)\n".utf8)

@@ -11,6 +11,9 @@ final class Wire {
 
     init(_ path: String) throws { descriptor = try ByteSocket.connected(to: path) }
 
+    /// Takes over a socket that is connected.
+    init(connected descriptor: Int32) { self.descriptor = descriptor }
+
     deinit { close(descriptor) }
 
     func send(_ bytes: [UInt8]) throws {

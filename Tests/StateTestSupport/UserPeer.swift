@@ -25,9 +25,14 @@ package struct TestUser: Sendable {
 
     /// Connects as this user; only root may.
     package func connect(to path: String) throws -> ByteSocket {
+        ByteSocket(connected: try connectedDescriptor(to: path))
+    }
+
+    /// The same as a stream socket, of which the caller disposes.
+    package func connectedDescriptor(to path: String) throws -> Int32 {
         let descriptor = ctest_connect_as(path, uid, gid, groups, groups.count)
         guard descriptor >= 0 else { throw SystemFailure(call: "connect as uid \(uid)", errno) }
-        return ByteSocket(connected: descriptor)
+        return descriptor
     }
 }
 
