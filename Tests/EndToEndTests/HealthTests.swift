@@ -197,30 +197,6 @@ struct HealthTests {
         #expect(slow.text.hasPrefix("HTTP/1.1 408 Request Timeout\r\n"), "\(slow)")
     }
 
-    @Test(.enabled(if: access("/usr/bin/promtool", X_OK) == 0, "promtool is not installed"))
-    func `promtool finds nothing wrong with the metrics and the alerts`() throws {
-        let daemon = try Daemon()
-        #expect(try Statectl.run(daemon, "set", "a", "b").exitCode == 0)
-        let metrics = try Statectl.run(daemon, "metrics").output
-        let check = try runCommand("/usr/bin/promtool", ["check", "metrics"], input: metrics)
-        #expect(check.exitCode == 0 && check.error.isEmpty && check.output.isEmpty, "\(check)")
-        let rules = packageRoot + "/config/prometheus/stated.rules.yml"
-        let alerts = try runCommand("/usr/bin/promtool", ["check", "rules", rules])
-        #expect(alerts.exitCode == 0, "\(alerts)")
-    }
-
-    @Test func `each metric is described in docs/operations.md, and each alert names one`() throws {
-        let daemon = try Daemon()
-        let names = try Statectl.run(daemon, "metrics").lines.filter { $0.hasPrefix("# TYPE ") }
-            .map { String($0.split(separator: " ")[2]) }
-        let page = String(
-            decoding: try readFile(packageRoot + "/docs/operations.md"),
-            as: UTF8.self
-        )
-        #expect(names.count > 30)
-        for name in names { #expect(page.contains("`\(name)`"), "\(name)") }
-    }
-
     @Test func `a listing says when only keys below the name exist, and has a limit`() throws {
         let daemon = try Daemon()
         let client = try daemon.connect()

@@ -71,6 +71,8 @@ final class ClientMemory {
     }
 
     private(set) var accounts: [UInt32: Account] = [:]
+    /// What the connections have done, for STATE.METRICS.
+    var users = UserStatistics()
     private var agedAt: Int64 = 0
     /// The last two users whose events were handled, and when.
     private var served: (last: Account?, lastAt: Int64, former: Account?, formerAt: Int64) =
@@ -96,11 +98,13 @@ final class ClientMemory {
         accounts[uid] = account
         account.connections[connection.number] = connection
         connection.share.account = account
+        users.noteBegin(connection)
         count(connection)
     }
 
     func remove(_ connection: Connection) {
         guard let account = connection.share.account else { return }
+        users.noteEnd(connection)
         note(0, input: 0, connection, account)
         // The account stays for a while: a user who reconnects must not lose the record of used
         // time.

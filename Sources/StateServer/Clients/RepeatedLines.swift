@@ -114,8 +114,10 @@ package final class RepeatedLines {
 extension ReplyGate {
     /// Logs why rules refused the current command: once a minute for each user and rule, then the
     /// number.
-    func logDenial(_ context: borrowing CommandContext) {
-        guard let denial = context.core.admission.lastDenial else { return }
+    ///
+    /// - Returns: Whether one did.
+    func logDenial(_ context: borrowing CommandContext) -> Bool {
+        guard let denial = context.core.admission.lastDenial else { return false }
         context.core.admission.lastDenial = nil
         repeated.denialCount += 1
         let connection = context.connection
@@ -125,6 +127,7 @@ extension ReplyGate {
             "client \(connection.number) (uid \(uid), pid \(connection.peer.pid), "
                 + "\(connection.shownPeerCommand)) was refused: \(denial.action.rawValue), \(denial.place)"
         }
+        return true
     }
 
     /// Logs a line unless one of its kind was logged within the last minute.

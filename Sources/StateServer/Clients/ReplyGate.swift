@@ -10,7 +10,7 @@ final class ReplyGate {
     let turn: Turn
     /// Log lines that clients can cause repeatedly.
     let repeated = RepeatedLines()
-    private let registry: Registry
+    let registry: Registry
     private let flushes: FlushList
     let timers: TimerQueue
 
@@ -46,7 +46,7 @@ final class ReplyGate {
     func refuse(_ error: StateError, from start: Int, _ context: borrowing CommandContext) {
         context.output.truncate(to: start)
         context.output.writeError(error)
-        logDenial(context)
+        noteError(context)
     }
 
     /// Sends the reply that begins at `start` in the output, or holds it until the commits that it

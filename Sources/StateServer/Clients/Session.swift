@@ -19,6 +19,8 @@ struct Session {
     /// Whether there are any.
     var isSubscribed = false
     var commandCount = 0
+    /// Commits that it has made, with those that storage refused later.
+    var commitCount = 0
     /// The last command, and its wall time in milliseconds since 1970.
     var lastCommand: Verb.Name?
     var lastCommandAt: Int64 = 0

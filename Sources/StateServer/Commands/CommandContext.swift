@@ -135,7 +135,8 @@ struct CommandContext: ~Copyable {
         let goesAtOnce =
             connection.watches.all.isEmpty && !connection.session.isSubscribed
             && !core.hub.mustComeFirst
-        core.finish(&transaction.receipt, waitingFor: wait, goesAtOnce: goesAtOnce)
+        let revision = core.finish(&transaction.receipt, waitingFor: wait, goesAtOnce: goesAtOnce)
+        if revision > 0 { connection.session.commitCount += 1 }
         hasCommitted = true
     }
 
