@@ -362,8 +362,8 @@ let package = Package(
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "StateRules", "StateClient", "StateEngine", "StateWire", "StateTestSupport",
-                "CLinux", "fuzzreplay", "longchecks", "StateTestProgram",
+                "StateRules", "StateServer", "StateClient", "StateEngine", "StateWire",
+                "StateTestSupport", "CLinux", "fuzzreplay", "longchecks", "StateTestProgram",
             ],
             swiftSettings: tests
         ),

@@ -53,10 +53,12 @@ struct ChosenBacking {
                 failure: failure.map {
                     "checkpoint failed, the write-ahead log keeps growing: \($0)"
                 },
-                orEnd: "checkpoints succeed again"
+                .checkpointFailed,
+                orEnd: "checkpoints succeed again",
+                .checkpointRestored
             )
         }
-        sqlite.onFinding = { log.write(.warning, $0) }
+        sqlite.onFinding = { log.write(.warning, .storeFinding, $0) }
         sqlite.reserveByteCount = Int64(configuration.limits[.reserveBytes])
         return ChosenBacking(
             backing: sqlite,

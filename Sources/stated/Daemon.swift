@@ -27,7 +27,7 @@ struct Daemon {
         let signals = clinux_signalfd()
         guard signals >= 0 else { throw StateError(failed: "blocking the signals") }
         let signal = try serve(until: signals)
-        log.write(.info, "stopped by \(signal == SIGINT ? "SIGINT" : "SIGTERM")")
+        log.write(.info, .stopped, "stopped by \(signal == SIGINT ? "SIGINT" : "SIGTERM")")
     }
 
     private func serve(until signals: Int32) throws(StateError) -> Int32 {
@@ -112,7 +112,9 @@ struct Daemon {
                 log: log
             )
             try rules.install(options.configuration.rules, options.configuration.limits)
-            try keyspace.attach(FileContainers(options, log: log)) { log.write(.warning, $0) }
+            try keyspace.attach(FileContainers(options, log: log)) {
+                log.write(.warning, .keyFile, $0)
+            }
             let values = StartValues(keyspace, log)
             if let early = options.earlyDirectory { values.adopt(early) }
             if let prefix = options.configuration.credentials { values.setCredentials(prefix) }
@@ -135,7 +137,7 @@ struct Daemon {
             limits: options.configuration.limits.keyspace,
             version: Version.current
         ) {
-            [log] level, message in log.write(level, message)
+            [log] message in log.write(message)
         }
         options.apply(to: &server, log)
         server.memoryBound = { MachineMemory.tightest }
@@ -162,12 +164,13 @@ struct Daemon {
         let milliseconds = loadTime / .milliseconds(1)
         log.write(
             .info,
+            .started,
             "stated \(Version.current) serves \(places): \(keyspace.keyCount) keys at revision "
                 + "\(keyspace.revision) from \(store), loaded in \(Int(milliseconds)) ms, "
                 + "\(MachineMemory.residentByteCount >> 20) MiB of memory"
         )
         guard let path = options.path else { return }
         let count = options.configuration.rules.rules.count
-        log.write(.info, "configured by \(path): \(counted(count, "rule"))")
+        log.write(.info, .configured, "configured by \(path): \(counted(count, "rule"))")
     }
 }

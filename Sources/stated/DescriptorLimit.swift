@@ -35,6 +35,7 @@ enum DescriptorLimit {
         if fitting < clientCount {
             log.write(
                 .warning,
+                .limitReduced,
                 "at most \(fitting) clients instead of \(clientCount): the limit of open files is "
                     + "\(fitting + reserve); raise LimitNOFILE or 'ulimit -n'"
             )

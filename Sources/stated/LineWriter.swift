@@ -1,7 +1,16 @@
 import Glibc
 import StateEngine
+import StateServer
 
-/// Writes lines to a descriptor on its own thread, so that the caller never waits for a slow
+/// A line of the log, with its line feed; and the same as an entry of the journal.
+struct LogLine: Sendable {
+    var text: String
+    var entry: [UInt8] = []
+
+    fileprivate var byteCount: Int { text.utf8.count + entry.count }
+}
+
+/// Writes lines to the journal, or to a descriptor, on its own thread, so that the caller never waits for a slow
 /// reader.
 ///
 /// The descriptor may be shared with other processes, so it is not set to O_NONBLOCK, which would
@@ -9,7 +18,7 @@ import StateEngine
 /// how many.
 final class LineWriter: Sendable {
     private struct State {
-        var lines: [String] = []
+        var lines: [LogLine] = []
         var first = 0
         var byteCount = 0
         /// Dropped lines that no line has reported yet.
@@ -27,22 +36,28 @@ final class LineWriter: Sendable {
     private static let byteLimit = 256 << 10
 
     private let descriptor: Int32
+    /// Gets the entries; nil if there is no journal.
+    private let journal: JournalSocket?
     private let state = StateLock(State())
     private let parking = BlockingSemaphore()
     private let written = BlockingSemaphore()
     private let thread = WorkerThread(name: "log")
     /// The line that says how many lines are missing.
-    private let notice: @Sendable (Int) -> String
+    private let notice: @Sendable (Int) -> LogLine
 
-    init(_ descriptor: Int32, notice: @escaping @Sendable (Int) -> String) {
-        self.descriptor = descriptor
+    init(
+        _ descriptor: Int32,
+        _ journal: JournalSocket?,
+        notice: @escaping @Sendable (Int) -> LogLine
+    ) {
+        (self.descriptor, self.journal) = (descriptor, journal)
         self.notice = notice
     }
 
     var droppedCount: Int { state.withLock { $0.droppedCount } }
 
     /// Queues a line, or drops it if the queue is full.
-    func add(_ line: String) {
+    func add(_ line: LogLine) {
         let (isAdded, needsThread) = state.withLock { state in
             let waiting = state.lines.count - state.first
             guard waiting < LineWriter.lineLimit, state.byteCount < LineWriter.byteLimit else {
@@ -68,12 +83,12 @@ final class LineWriter: Sendable {
         if mustWait { written.wait(nanoseconds: nanoseconds) }
     }
 
-    private func append(_ line: String, _ state: inout State) {
+    private func append(_ line: LogLine, _ state: inout State) {
         state.lines.append(line)
-        state.byteCount += line.utf8.count
+        state.byteCount += line.byteCount
     }
 
-    private func takeNotice(_ state: inout State) -> String {
+    private func takeNotice(_ state: inout State) -> LogLine {
         defer { state.dropped = 0 }
         return notice(state.dropped)
     }
@@ -95,7 +110,7 @@ final class LineWriter: Sendable {
         pthread_sigmask(SIG_SETMASK, &before, nil)
     }
 
-    private func next() -> String? {
+    private func next() -> LogLine? {
         let (line, isDone) = state.withLock { state in
             state.isWriting = false
             if state.isEmpty, state.dropped > 0 { append(takeNotice(&state), &state) }
@@ -103,12 +118,12 @@ final class LineWriter: Sendable {
                 state.lines.removeAll(keepingCapacity: true)
                 state.first = 0
                 defer { state.isAwaited = false }
-                return (String?.none, state.isAwaited)
+                return (LogLine?.none, state.isAwaited)
             }
             let line = state.lines[state.first]
-            state.lines[state.first] = ""
+            state.lines[state.first] = LogLine(text: "")
             state.first += 1
-            state.byteCount -= line.utf8.count
+            state.byteCount -= line.byteCount
             state.isWriting = true
             if state.first >= LineWriter.lineLimit {
                 state.lines.removeFirst(state.first)
@@ -118,6 +133,11 @@ final class LineWriter: Sendable {
         }
         if isDone { written.signal() }
         return line
+    }
+
+    private func write(_ line: LogLine) {
+        if !line.entry.isEmpty, let journal, journal.send(line.entry) { return }
+        write(line.text)
     }
 
     private func write(_ line: String) {

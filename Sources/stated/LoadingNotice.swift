@@ -55,6 +55,7 @@ final class LoadingNotice: Sendable {
                 hasWarned = true
                 log.write(
                     .warning,
+                    .loadingShort,
                     "loading the values takes \(bound.description): if the daemon is killed now, "
                         + "raise this limit"
                 )

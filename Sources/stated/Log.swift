@@ -1,10 +1,12 @@
 import Glibc
 import StateServer
 
-/// Lines on standard error, one for each event; the caller does not wait until they are written.
+/// Messages in the journal or on standard error; the caller does not wait until they are written.
 ///
-/// Under systemd a line begins with its level as `<6>`, which the journal removes and stores
-/// (https://www.freedesktop.org/software/systemd/man/latest/sd-daemon.html); elsewhere it begins
+/// If standard error is the journal, a message goes there as an entry with fields, by the journal's
+/// own protocol. If nobody listens there, it is a line on standard error that begins with its level
+/// as `<6>`, which the journal removes and stores
+/// (https://www.freedesktop.org/software/systemd/man/latest/sd-daemon.html). Elsewhere a line begins
 /// with the level's name.
 struct Log: Sendable {
     private let isJournal: Bool
@@ -12,9 +14,10 @@ struct Log: Sendable {
 
     private init(isJournal: Bool) {
         self.isJournal = isJournal
-        let prefix = Log.prefix(.warning, isJournal)
-        writer = LineWriter(STDERR_FILENO) { count in
-            "\(prefix)\(count) log lines were dropped: the reader of the log was too slow\n"
+        let journal = isJournal ? JournalSocket() : nil
+        writer = LineWriter(STDERR_FILENO, journal) { count in
+            let text = "\(count) log lines were dropped: the reader of the log was too slow"
+            return Log.line(LogMessage(.warning, .linesDropped, text), isJournal)
         }
     }
 
@@ -33,29 +36,52 @@ struct Log: Sendable {
         return Log(isJournal: stream == "\(status.st_dev):\(status.st_ino)")
     }
 
-    func write(_ level: LogLevel, _ message: String) {
-        writer.add(formatted(Log.prefix(level, isJournal), message))
+    func write(_ level: LogLevel, _ event: LogEvent, _ text: String) {
+        write(LogMessage(level, event, text))
     }
 
-    /// Logs a message and lines that belong to it.
-    func write(_ level: LogLevel, _ message: String, details: [String]) {
-        write(level, message)
-        let prefix = isJournal ? Log.prefix(level, isJournal) : ""
-        for line in details { writer.add(formatted(prefix, line)) }
+    /// Logs a message and the lines that belong to it: one entry of the journal, or as many lines.
+    func write(_ message: LogMessage) {
+        writer.add(Log.line(message, isJournal))
+        guard !isJournal else { return }
+        for detail in message.details { writer.add(LogLine(text: Log.shown(detail) + "\n")) }
+    }
+
+    /// The line of a message, and its entry for the journal.
+    private static func line(_ message: LogMessage, _ isJournal: Bool) -> LogLine {
+        let text = shown(message.text)
+        let prefix = prefix(message.level, isJournal)
+        guard isJournal else { return LogLine(text: "\(prefix)\(text)\n") }
+        let lines = [text] + message.details.map(shown)
+        return LogLine(
+            text: lines.map { "\(prefix)\($0)\n" }.joined(),
+            entry: message.journalEntry(lines.joined(separator: "\n"))
+        )
     }
 
     /// Logs a failure that lasts from now on, or its end.
-    func write(failure: String?, orEnd end: String) {
-        write(failure == nil ? .notice : .warning, failure ?? end)
+    func write(
+        failure: String?,
+        _ failing: LogEvent,
+        orEnd end: String,
+        _ restored: LogEvent
+    ) {
+        if let failure { write(.warning, failing, failure) } else { write(.notice, restored, end) }
     }
 
     /// Logs that the reserved revision cannot be raised, or can be again.
     func writeReservation(failure: String?) {
-        write(failure: failure, orEnd: "the reserved revision can be raised again")
+        write(
+            failure: failure,
+            .reservationFailed,
+            orEnd: "the reserved revision can be raised again",
+            .reservationRestored
+        )
     }
 
-    private func formatted(_ prefix: String, _ message: String) -> String {
-        var line = prefix
+    /// A text without control characters.
+    private static func shown(_ message: String) -> String {
+        var line = ""
         for scalar in message.unicodeScalars {
             if scalar.properties.generalCategory == .control {
                 line += "\\x" + (scalar.value < 16 ? "0" : "") + String(scalar.value, radix: 16)
@@ -63,7 +89,7 @@ struct Log: Sendable {
                 line.unicodeScalars.append(scalar)
             }
         }
-        return line + "\n"
+        return line
     }
 
     /// How many lines were dropped because the reader was too slow.

@@ -28,6 +28,7 @@ enum MachineMemory {
         if byteCount > quarter {
             log.write(
                 .notice,
+                .limitReduced,
                 "limits.memoryBytes is reduced from \(byteCount) to \(quarter): a quarter of the "
                     + "available memory, \(total) bytes"
             )

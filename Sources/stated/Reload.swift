@@ -174,10 +174,10 @@ final class Reload: @unchecked Sendable {
     private func end(_ result: Result<ReloadReport, StateError>) {
         switch result {
         case .success(let report):
-            log.write(.notice, "reloaded: \(report.summary)")
+            log.write(.notice, .reloaded, "reloaded: \(report.summary)")
             notifier?.send("READY=1", "STATUS=Serving; the configuration was reloaded")
         case .failure(let error):
-            log.write(.error, error.message)
+            log.write(.error, .reloadFailed, error.message)
             notifier?.send("READY=1", "STATUS=Serving; \(error.message)")
         }
     }

@@ -20,7 +20,11 @@ struct StartValues {
     /// See `LoadCredential=` in systemd.exec(5). systemd allows 1 MiB in all.
     func setCredentials(_ prefix: String) {
         guard let directory = Environment["CREDENTIALS_DIRECTORY"] else {
-            log.write(.warning, "no credential becomes a value: systemd gave this process none")
+            log.write(
+                .warning,
+                .credentialsNotSet,
+                "no credential becomes a value: systemd gave this process none"
+            )
             return
         }
         do throws(StateError) {
@@ -32,10 +36,15 @@ struct StartValues {
             let count = try set(values, [])
             log.write(
                 .info,
+                .credentialsSet,
                 "\(counted(found.count, "credential")) below \(prefix): \(count) set anew"
             )
         } catch {
-            log.write(.error, "credentials are not set below \(prefix): \(error.message)")
+            log.write(
+                .error,
+                .credentialsNotSet,
+                "credentials are not set below \(prefix): \(error.message)"
+            )
         }
     }
 
@@ -70,11 +79,13 @@ struct StartValues {
             for file in files { unlink(file) }
             log.write(
                 .info,
+                .earlySet,
                 "\(counted(values.count, "key")) of early boot in \(directory): \(count) set anew"
             )
         } catch {
             log.write(
                 .error,
+                .earlyNotSet,
                 "the values of early boot stay in \(directory), they are not set: \(error.message)"
             )
         }

@@ -43,7 +43,7 @@ enum Stated {
         } catch {
             // The error is the first of a configuration, if that has any.
             findings.writeUnwritten(to: log)
-            if findings.errors.isEmpty { log.write(.error, error.message) }
+            if findings.errors.isEmpty { log.write(.error, .startFailed, error.message) }
             log.flush()
             exit(exitStatus(of: error.code))
         }

@@ -9,14 +9,14 @@ struct RepeatedLinesTests {
 
         func deny(_ uid: UInt32, rule: Int = 0, at now: Int64) {
             repeated.write(.init(subject: .denial(rule: rule), uid: uid), .notice, at: now) {
-                all.append("<\($0.rawValue)> \($1)")
+                all.append("<\($0.level.rawValue)> \($0.text)")
             } _: {
-                "uid \(uid), rule \(rule)"
+                ("uid \(uid), rule \(rule)", [])
             }
         }
 
         func pass(to now: Int64) {
-            repeated.endWindows(at: now) { all.append("<\($0.rawValue)> \($1)") }
+            repeated.endWindows(at: now) { all.append("<\($0.level.rawValue)> \($0.text)") }
         }
     }
 

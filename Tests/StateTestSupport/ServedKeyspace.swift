@@ -30,8 +30,8 @@ package final class ServedKeyspace {
     ) throws {
         self.backing = backing
         directory = try TemporaryDirectory()
-        var options = ServerOptions(version: "0.0.0") { [log] level, line in
-            log.update { $0.append("<\(level.rawValue)> \(line)") }
+        var options = ServerOptions(version: "0.0.0") { [log] message in
+            log.update { $0.append("<\(message.level.rawValue)> \(message.text)") }
         }
         adjust(&options)
         keyspace = try LocalKeyspace(backing: backing, limits: options.limits)

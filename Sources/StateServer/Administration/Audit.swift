@@ -32,17 +32,26 @@ final class Audit {
         let cause = core.cause(of: change)
         // The whole key, and at the end: what it contains cannot be taken for what the daemon says.
         let key = StateError.quoted(change.key, upTo: change.key.count)
+        let fields: [LogField] = [
+            .key(change.key), .rule(setting.rule.index), .revision(revision),
+        ]
         guard !cause.isExpiry else {
             return settings.options.log(
                 .notice,
-                "audit: expired at revision \(revision), \(setting.rule): key \(key)"
+                .audit,
+                "audit: expired at revision \(revision), \(setting.rule): key \(key)",
+                fields + [.action("expired")]
             )
         }
         let operation = change.isDeleted ? "deleted" : "set"
         settings.options.log(
             .notice,
+            .audit,
             "audit: \(operation) at revision \(revision) by uid \(cause.uid), pid \(cause.pid) "
-                + "(\(cause.command)), \(setting.rule): key \(key)"
+                + "(\(cause.command)), \(setting.rule): key \(key)",
+            fields + [
+                .uid(cause.uid), .pid(cause.pid), .command(cause.command), .action(operation),
+            ]
         )
     }
 }

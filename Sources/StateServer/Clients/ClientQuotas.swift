@@ -102,8 +102,10 @@ final class ClientQuotas {
             guard used == soft.value else { return }
             let subject = RepeatedLines.Kind.Subject.softLimit(limit, rule: soft.rule.index)
             gate.write(.init(subject: subject, uid: uid), .warning) {
-                "\(sentence(used)) and opens one more (\(soft.rule), "
+                let text =
+                    "\(sentence(used)) and opens one more (\(soft.rule), "
                     + "softLimits.\(limit.rawValue))"
+                return (text, [.uid(uid), .rule(soft.rule.index)])
             }
         }
     }

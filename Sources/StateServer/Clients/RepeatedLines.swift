@@ -15,8 +15,6 @@ package final class RepeatedLines {
             case softLimit(KeyLimit, rule: Int)
             /// A connection was ended for this reason.
             case letGo(LetGoReason)
-            /// A connection was refused.
-            case refusedClient
             /// No more file descriptors.
             case descriptors
             /// A connection of the daemon's last run was not continued.
@@ -40,8 +38,7 @@ package final class RepeatedLines {
 
     private struct Window {
         var kind: Kind
-        var level: LogLevel
-        var line: String
+        var message: LogMessage
         /// On the monotonic clock, in milliseconds.
         var end: Int64
     }
@@ -65,10 +62,11 @@ package final class RepeatedLines {
         _ kind: Kind,
         _ level: LogLevel,
         at now: Int64,
-        to log: (LogLevel, String) -> Void,
-        _ line: () -> String
+        to log: (LogMessage) -> Void,
+        _ line: () -> (text: String, fields: [LogField])
     ) {
         endWindows(at: now, log)
+        let event = kind.event
         let isKnown = leftOut[kind] != nil || leftOut.count < RepeatedLines.capacity
         let kind = isKnown ? kind : Kind(subject: .rest)
         if let count = leftOut[kind] {
@@ -76,12 +74,13 @@ package final class RepeatedLines {
             leftOutCount += 1
             return
         }
-        let text = line()
+        let (text, fields) = line()
+        let message = LogMessage(level, event, text, fields)
         leftOut[kind] = 0
         windows.append(
-            Window(kind: kind, level: level, line: text, end: now + RepeatedLines.milliseconds)
+            Window(kind: kind, message: message, end: now + RepeatedLines.milliseconds)
         )
-        log(level, text)
+        log(message)
     }
 
     /// When a window ends, on the monotonic clock, in milliseconds; nil if no line was suppressed.
@@ -92,14 +91,16 @@ package final class RepeatedLines {
     /// Logs the number of suppressed lines of each kind whose minute is over.
     package func endWindows(
         at now: Int64,
-        _ log: (LogLevel, String) -> Void
+        _ log: (LogMessage) -> Void
     ) {
         while first < windows.count, windows[first].end <= now {
             let window = windows[first]
             first += 1
             guard let count = leftOut.removeValue(forKey: window.kind), count > 0 else { continue }
             leftOutCount -= count
-            log(window.level, "\(count) more in a minute like this: \(window.line)")
+            var message = window.message
+            message.text = "\(count) more in a minute like this: \(message.text)"
+            log(message)
         }
         if first == windows.count {
             windows.removeAll(keepingCapacity: windows.capacity <= 64)
@@ -107,6 +108,19 @@ package final class RepeatedLines {
         } else if first >= 64, first * 2 > windows.count {
             windows.removeFirst(first)
             first = 0
+        }
+    }
+}
+
+extension RepeatedLines.Kind {
+    /// The event that its lines are of.
+    fileprivate var event: LogEvent {
+        switch subject {
+        case .denial: .accessDenied
+        case .softLimit: .softLimitExceeded
+        case .letGo, .rest: .clientDisconnected
+        case .descriptors: .clientsRefused
+        case .handover: .connectionsLost
         }
     }
 }
@@ -124,19 +138,27 @@ extension ReplyGate {
         let uid = connection.peer.uid
         let kind = RepeatedLines.Kind(subject: .denial(rule: denial.rule?.index), uid: uid)
         write(kind, .notice) {
-            "client \(connection.number) (uid \(uid), pid \(connection.peer.pid), "
+            let text =
+                "client \(connection.number) (uid \(uid), pid \(connection.peer.pid), "
                 + "\(connection.shownPeerCommand)) was refused: \(denial.action.rawValue), \(denial.place)"
+            let rule = denial.rule.map { [LogField.rule($0.index)] } ?? []
+            let action = LogField.action(denial.action.rawValue)
+            return (text, connection.logFields + [action] + rule)
         }
         return true
     }
 
     /// Logs a line unless one of its kind was logged within the last minute.
-    func write(_ kind: RepeatedLines.Kind, _ level: LogLevel, _ line: () -> String) {
+    func write(
+        _ kind: RepeatedLines.Kind,
+        _ level: LogLevel,
+        _ line: () -> (text: String, fields: [LogField])
+    ) {
         repeated.write(
             kind,
             level,
             at: SystemClock.monotonicMilliseconds(),
-            to: settings.options.log,
+            to: settings.options.writeLog,
             line
         )
         timers.set(.repeatedLines, at: repeated.dueAt)
@@ -144,6 +166,9 @@ extension ReplyGate {
 }
 
 extension Connection {
+    /// Whom a message is about.
+    var logFields: [LogField] { [.uid(peer.uid), .pid(peer.pid), .command(peerCommand)] }
+
     /// A process chooses its own name, so it is escaped: it must not look like another log line.
     fileprivate var shownPeerCommand: String {
         var name = peerCommand

@@ -47,7 +47,11 @@ extension Server {
         scheduleCheck()
         guard let failure else {
             if registry.store.damage != nil {
-                options.log(.notice, "the store was read again completely and is not damaged")
+                options.log(
+                    .notice,
+                    .storeUndamaged,
+                    "the store was read again completely and is not damaged"
+                )
             }
             registry.store.damage = nil
             return
@@ -61,6 +65,7 @@ extension Server {
         registry.store.damage = failure.message
         options.log(
             .error,
+            .storeDamaged,
             "\(failure.message); the values in memory are still served: save them with "
                 + "'statectl export', or restore a copy"
         )

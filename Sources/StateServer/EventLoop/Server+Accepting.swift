@@ -165,8 +165,10 @@ extension Server {
 
     private func noteMissingDescriptors() {
         services.gate.write(.init(subject: .descriptors), .warning) {
-            "no more file descriptors: new clients are refused until some are free; raise the "
+            let text =
+                "no more file descriptors: new clients are refused until some are free; raise the "
                 + "limit of open files (LimitNOFILE=) or lower limits.clients"
+            return (text, [])
         }
     }
 

@@ -157,7 +157,10 @@ extension Server {
     ) {
         let uid = connection.peer.uid
         services.gate.write(.init(subject: .letGo(reason), uid: uid), .warning) {
-            "client \(connection.number) (uid \(uid), pid \(connection.peer.pid)) \(what): \(sentence)"
+            let text =
+                "client \(connection.number) (uid \(uid), pid \(connection.peer.pid)) "
+                + "\(what): \(sentence)"
+            return (text, connection.logFields)
         }
     }
 }

@@ -68,6 +68,7 @@ extension Server {
                 let commits = count == 1 ? "1 commit was" : "\(count) commits were"
                 options.log(
                     .error,
+                    .replyUndone,
                     "\(commits) undone although its writer had a reply (durability memory)"
                 )
             }
@@ -76,23 +77,39 @@ extension Server {
             let found = count == 1 ? "1 commit" : "\(count) commits"
             options.log(
                 .notice,
+                .storeReopened,
                 "the store was reopened; it has \(found) that had not been acknowledged"
             )
         case .unopened(let error):
-            options.log(.error, "the store cannot be reopened yet; will retry: \(error)")
-        case .room(let shortage?): options.log(.error, shortage.message)
+            options.log(
+                .error,
+                .storeNotReopened,
+                "the store cannot be reopened yet; will retry: \(error)"
+            )
+        case .room(let shortage?): options.log(.error, .diskFull, shortage.message)
         case .room(nil):
             hasReportedFull = false
-            options.log(.notice, "the disk has room again: writes are accepted")
+            options.log(.notice, .diskFree, "the disk has room again: writes are accepted")
         case .deferral(let failure?):
             options.log(
                 .error,
+                .deferralFailed,
                 "changes with durability interval cannot be stored; will retry: \(failure)"
             )
         case .deferral(nil):
-            options.log(.notice, "changes with durability interval are stored again")
+            options.log(
+                .notice,
+                .deferralRestored,
+                "changes with durability interval are stored again"
+            )
         case .unchanged: break
         }
+    }
+
+    /// Logs that the disk was full before clients are served.
+    func reportFullDisk() {
+        guard let full = core.admission.refusals.diskShortage else { return }
+        options.log(.error, .diskFull, full.message)
     }
 
     /// A full disk fails each write: that is one line until a write succeeds.
@@ -101,6 +118,11 @@ extension Server {
         if isFull, hasReportedFull { return }
         hasReportedFull = isFull
         let advice = isFull ? "; writes fail until there is room" : ""
-        options.log(.error, "writes from revision \(revision) on failed: \(error)\(advice)")
+        options.log(
+            .error,
+            .commitFailed,
+            "writes from revision \(revision) on failed: \(error)\(advice)",
+            [.revision(revision)]
+        )
     }
 }

@@ -26,7 +26,7 @@ extension Server {
             endFrames()
             scheduleFrames()
         case .repeatedLines:
-            services.gate.repeated.endWindows(at: now, options.log)
+            services.gate.repeated.endWindows(at: now, options.writeLog)
             timers.set(.repeatedLines, at: services.gate.repeated.dueAt)
         case .stalls: endStalls()
         case .watchdog: giveSignOfLife()
@@ -147,7 +147,7 @@ extension Server {
             defer { core.admission.notices = [] }
             return core.admission.notices
         }
-        for notice in notices { options.log(.warning, notice) }
+        for notice in notices { options.log(.warning, .softLimitExceeded, notice) }
     }
 }
 
@@ -171,9 +171,9 @@ extension Server {
         guard (core.admission.refusals.memoryShortage != nil) != (shortage != nil) else { return }
         keyspace.withCore { $0.admission.refusals.memoryShortage = shortage }
         if let shortage {
-            options.log(.error, shortage.message)
+            options.log(.error, .memoryShort, shortage.message)
         } else {
-            options.log(.notice, "there is memory again: writes are accepted")
+            options.log(.notice, .memoryFree, "there is memory again: writes are accepted")
         }
     }
 

@@ -13,7 +13,11 @@ extension Server {
         turn.neglectsCommits = keyspace.neglectsCommits
         // Once may be while the thread wakes up.
         if wasNeglected, turn.neglectsCommits {
-            options.log(.error, "the commit thread takes no commits: no sign of life is given")
+            options.log(
+                .error,
+                .commitThreadStalled,
+                "the commit thread takes no commits: no sign of life is given"
+            )
         } else {
             watchdog.report()
         }

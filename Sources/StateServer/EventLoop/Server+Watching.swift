@@ -86,7 +86,7 @@ extension Server {
         registry.addAdvancing(connection)
         guard connection.watches.all[watcher.number] === watcher else { return }
         keyspace.withCore { core in
-            if let line = body(core) { options.log(.error, line) }
+            if let line = body(core) { options.log(.error, .historyNotRead, line) }
             if watcher.watcher.phase == .synced, !watcher.format.options.contains(.latest) {
                 _ = watcher.sendProgress(core)
             }

@@ -105,7 +105,7 @@ package final class Server {
         takeOver()
         scheduleCheck()
         giveSignOfLife()
-        if let full = core.admission.refusals.diskShortage { options.log(.error, full.message) }
+        reportFullDisk()
         onReady()
         while self.signals.stop == 0 {
             if hasMoreToDo {

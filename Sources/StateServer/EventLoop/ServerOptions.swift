@@ -2,20 +2,6 @@ import Glibc
 public import StateEngine
 import StateWire
 
-/// How serious a log line is: the levels of syslog(3), which journald reads.
-public enum LogLevel: Int, Sendable {
-    /// Something failed.
-    case error = 3
-    /// Something is wrong but does not stop the work.
-    case warning = 4
-    /// Worth noticing.
-    case notice = 5
-    /// What happens normally.
-    case info = 6
-    /// For debugging.
-    case debug = 7
-}
-
 /// The limits and settings of the server.
 public struct ServerOptions: Sendable {
     /// Clients at once.
@@ -72,8 +58,8 @@ public struct ServerOptions: Sendable {
     public var limits: Limits
     /// The server's version.
     public var version: String
-    /// Writes a log line; called on the loop thread.
-    public var log: @Sendable (LogLevel, String) -> Void
+    /// Writes a message to the log; called on the loop thread.
+    public var writeLog: @Sendable (LogMessage) -> Void
     /// The memory limit of the process and its use; nil without a limit.
     package var memoryBound: @Sendable () -> MemoryBound? = { nil }
     /// Gives the service manager a sign of life, so often; nil if it expects none.
@@ -89,11 +75,11 @@ public struct ServerOptions: Sendable {
     public init(
         limits: Limits = Limits(),
         version: String,
-        log: @escaping @Sendable (LogLevel, String) -> Void = { _, _ in }
+        log: @escaping @Sendable (LogMessage) -> Void = { _ in }
     ) {
         self.limits = limits
         self.version = version
-        self.log = log
+        writeLog = log
     }
 }
 
@@ -110,6 +96,10 @@ extension FrameParser.Limits {
 }
 
 extension ServerOptions {
+    func log(_ level: LogLevel, _ event: LogEvent, _ text: String, _ fields: [LogField] = []) {
+        writeLog(LogMessage(level, event, text, fields))
+    }
+
     /// Reserved places for clients of root and the daemon's own user.
     static let reservedClientCount = 8
 

@@ -30,7 +30,11 @@ extension Server {
             poller.remove(leaving[number].descriptor)
             end(leaving[number])
         }
-        options.log(.info, "connections handed over to the next process: \(packed.sessions.count)")
+        options.log(
+            .info,
+            .connectionsHandedOver,
+            "connections handed over to the next process: \(packed.sessions.count)"
+        )
         return true
     }
 

@@ -38,12 +38,16 @@ extension Server {
         finishTakingOver(record)
         // The first turn begins with waiting.
         flushes.drain(flush)
-        options.log(.info, "connections of the last process that go on: \(count)")
+        options.log(
+            .info,
+            .connectionsContinued,
+            "connections of the last process that go on: \(count)"
+        )
     }
 
     private func noteLost(_ count: Int, _ reason: String) {
         services.gate.write(.init(subject: .handover), .warning) {
-            "connections of the last process that are closed: \(count), because \(reason)"
+            ("connections of the last process that are closed: \(count), because \(reason)", [])
         }
     }
 

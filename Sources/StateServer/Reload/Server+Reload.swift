@@ -19,6 +19,7 @@ extension Server {
         guard let reloader else {
             return options.log(
                 .warning,
+                .reloadFailed,
                 "SIGHUP was ignored: \(Configuration.missing.message)"
             )
         }

@@ -5,10 +5,22 @@ extension ConfigurationFindings {
     func writeUnwritten(to log: Log) {
         if isWritten { return }
         isWritten = true
-        for warning in warnings { log.write(.warning, warning.message, details: warning.details) }
-        for error in errors { log.write(.error, error.message, details: error.details) }
+        for warning in warnings { log.write(warning.message(.warning, .configurationWarning)) }
+        for error in errors { log.write(error.message(.error, .configurationError)) }
         guard errors.count > 1 else { return }
         let isCut = errors.count >= ConfigurationFindings.limit
-        log.write(.error, isCut ? "these are the first \(errors.count)" : "\(errors.count) errors")
+        log.write(
+            .error,
+            .configurationError,
+            isCut ? "these are the first \(errors.count)" : "\(errors.count) errors"
+        )
+    }
+}
+
+extension ConfigurationFindings.Finding {
+    fileprivate func message(_ level: LogLevel, _ event: LogEvent) -> LogMessage {
+        var message = LogMessage(level, event, message)
+        message.details = details
+        return message
     }
 }

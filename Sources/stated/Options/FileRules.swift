@@ -8,7 +8,7 @@ extension FileContainers {
         self.init(
             options.configuration.rules.fileRules,
             limits: options.configuration.limits.keyspace,
-            notice: { log.write(.warning, $0) }
+            notice: { log.write(.warning, .keyFile, $0) }
         )
     }
 }

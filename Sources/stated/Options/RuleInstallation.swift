@@ -48,7 +48,11 @@ struct RuleInstallation {
     /// Logs that keys have moved.
     private func logMoved(_ count: Int) {
         guard count > 0 else { return }
-        log.write(.notice, "\(counted(count, "key")) moved to the storage that the rules name")
+        log.write(
+            .notice,
+            .keysMoved,
+            "\(counted(count, "key")) moved to the storage that the rules name"
+        )
     }
 
     private var memoryKeys: MemoryKeysFile {
@@ -62,6 +66,7 @@ struct RuleInstallation {
         guard lost == 0 else {
             log.write(
                 .error,
+                .deferralLost,
                 "\(counted(lost, "change")) with durability interval could not be stored and "
                     + "\(lost == 1 ? "is" : "are") lost: the store refused them until the end"
             )
@@ -70,6 +75,7 @@ struct RuleInstallation {
         do throws(StateError) { try memoryKeys.endLife() } catch {
             log.write(
                 .warning,
+                .patternsNotUpdated,
                 "the list of key patterns in memory cannot be updated: \(error.message)"
             )
         }
@@ -84,6 +90,7 @@ struct RuleInstallation {
         let forgotten = try memoryKeys.beginLife(after: last, storedThrough: stored) {
             log.write(
                 .warning,
+                .patternsNotUpdated,
                 "the list of key patterns in memory cannot be updated: \($0.message)"
             )
         }
