@@ -96,7 +96,10 @@ package enum ConfigurationSchema {
             "default": ["description": "What readers get for an absent key"],
             "readonly": flag("Whether nobody may change or delete the keys"),
             "writeOnce": flag("Whether a key can be set only while it is absent"),
-            "audit": flag("Whether each change of a key is logged"),
+            "audit": [
+                "description": "Whether changes of a key are logged, with \"reads\" also reads",
+                "enum": [true, false, "reads"],
+            ],
             "limits": limits("What is refused", KeyLimit.allCases),
             "softLimits": limits(
                 "What is logged",

@@ -64,4 +64,73 @@ struct AuditTests {
         try daemon.stop()
         #expect(lines.count == 1 && lines[0].hasSuffix(": key 'b'"), "\(lines)")
     }
+
+    /// A daemon whose rule for `a/` has reads logged, and what it logs of them.
+    private func reads(_ commands: [[String]]) throws -> [String] {
+        let path = directory.path(of: "rules.json5")
+        let text = """
+            { rules: [ { keys: "a/", audit: "reads" }, { keys: "a/plain/", audit: true } ] }
+            """
+        try write(Array(text.utf8), to: path)
+        #expect(try Statectl.run(daemon, "reload").exitCode == 0)
+        let peer = try Peer(daemon.socketPath)
+        for command in commands { _ = try peer.ask(command.map { Array($0.utf8) }) }
+        try daemon.stop()
+        return lines.filter { $0.contains("audit: read ") }.map {
+            "\($0.split(separator: ", ", maxSplits: 2)[2])"
+        }
+    }
+
+    @Test(
+        arguments: [
+            "GET a/x", "MGET other a/x a/absent", "GETEX a/x", "GETDEL a/x", "SET a/x 2 GET",
+            "GETSET a/x 2", "GETRANGE a/x 0 1", "DUMP a/x", "COPY a/x other", "RENAME a/x other",
+            "STATE.GET a/x", "STATE.HISTORY a/x", "DIGEST a/x",
+        ]
+    )
+    func `a command that gives a value away is a read, once a minute`(command: String) throws {
+        let words = command.split(separator: " ").map(String.init)
+        let found = try reads([["SET", "a/x", "1"], words, ["SET", "a/x", "1"], words])
+        #expect(found == ["\(words[0]), rule 1, line 1: key 'a/x'"])
+    }
+
+    @Test(
+        arguments: [
+            ("STATE.LIST a/", "keys 'a/'"), ("STATE.LIST /", "keys '/'"),
+            ("STATE.LIST a/*x", "keys 'a/*x'"), ("STATE.LIST a/x", "key 'a/x'"),
+            ("STATE.CHANGES SINCE 0 a/", "keys 'a/'"), ("STATE.BACKUP BEGIN", "keys '/'"),
+        ]
+    )
+    func `one about a pattern is a line with the pattern`(command: String, keys: String) throws {
+        let words = command.split(separator: " ").map(String.init)
+        let found = try reads([["SET", "a/x", "1"], words])
+        #expect(found == ["\(words[0]), rule 1, line 1: \(keys)"])
+    }
+
+    @Test func `what gives no value, what is elsewhere, and an exception are none`() throws {
+        let commands = [
+            "SET a/x 1", "SET a/plain/x 1", "SET other 1", "EXISTS a/x", "STRLEN a/x", "TTL a/x",
+            "TYPE a/x", "KEYS *", "SCAN 0", "STATE.LIST a/ KEYS", "STATE.LIST other/", "GET other",
+            "GET a/plain/x", "GET a/absent", "INCR a/x", "DEL a/x",
+        ]
+        let words = commands.map { $0.split(separator: " ").map(String.init) }
+        #expect(try reads(words) == [])
+    }
+
+    @Test func `a read in a transaction is logged when that runs`() throws {
+        let set = ["SET", "a/x", "1"]
+        #expect(
+            try reads([
+                set, ["MULTI"], ["GET", "a/x"], ["DISCARD"], ["MULTI"], ["GET", "a/x"], ["EXEC"],
+            ])
+                == ["GET, rule 1, line 1: key 'a/x'"]
+        )
+    }
+
+    @Test func `a watch is logged when it begins`() throws {
+        let found = try reads([
+            ["HELLO", "3"], ["STATE.WATCH", "a/"], ["SET", "a/x", "1"], ["SET", "a/x", "2"],
+        ])
+        #expect(found == ["STATE.WATCH, rule 1, line 1: keys 'a/'"])
+    }
 }

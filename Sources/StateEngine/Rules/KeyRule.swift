@@ -25,7 +25,7 @@ package final class KeyRule: Sendable {
         package var standard: Setting<[UInt8]>?
         package var isReadOnly: Setting<Bool>?
         package var isWriteOnce: Setting<Bool>?
-        package var isAudited: Setting<Bool>?
+        package var audit: Setting<AuditLevel>?
         package var access: [KeyAction: Setting<[Principal]>] = [:]
         package var limits: [KeyLimit: Setting<Int64>] = [:]
         package var softLimits: [KeyLimit: Setting<Int64>] = [:]

@@ -46,7 +46,7 @@ package final class KeyRules: @unchecked Sendable {
     /// What readers get for keys that nobody has set; set by the creator of the rules.
     package var standards = StandardValues()
     /// The patterns of the rules that have changes logged; set by the creator of the rules.
-    package var auditedPatterns: [Pattern] = []
+    package var audits: [AuditedPattern] = []
     /// The usage of each rule's keys; empty if no rule limits it.
     let usages: [KeyUsage]
     let texts: any RuleTexts
@@ -105,7 +105,7 @@ package final class KeyRules: @unchecked Sendable {
         memoryPatterns = rules.memoryPatterns
         (retentions, deferredPatterns) = (rules.retentions, rules.deferredPatterns)
         (lifetimes, standards) = (rules.lifetimes, rules.standards)
-        auditedPatterns = rules.auditedPatterns
+        audits = rules.audits
         (usages, texts) = (rules.usages, rules.texts)
     }
 

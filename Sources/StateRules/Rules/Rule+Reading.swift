@@ -186,7 +186,13 @@ extension Rule {
         }
         isReadOnly = try reader.bool("readonly")
         isWriteOnce = try reader.bool("writeOnce")
-        isAudited = try reader.bool("audit")
+        audit = try reader.read("audit") { value, path throws(OptionFault) in
+            switch value {
+            case .bool(let isOn): return isOn ? .changes : .nothing
+            case .string("reads"): return .reads
+            default: throw OptionFault(path, "expected true, false or \"reads\"")
+            }
+        }
     }
 
     /// The bytes of an entry with that value: a string has no quotes.

@@ -29,8 +29,8 @@ package struct Rule: Sendable {
     package var isReadOnly: Bool?
     /// Whether a key may be set only while it is absent, and never deleted.
     package var isWriteOnce: Bool?
-    /// Whether each change of a key is logged.
-    package var isAudited: Bool?
+    /// What of a key is logged.
+    package var audit: AuditLevel?
     package var access: [KeyAction: [Principal]] = [:]
     package var limits: [KeyLimit: Int64] = [:]
     /// Exceeding these is only logged.

@@ -49,7 +49,9 @@ package struct RuleTable: Sendable {
         }
         byKey.lifetimes = Set(rules.compactMap(\.lifetime))
         byKey.standards = defaults.standards(besides: rules)
-        byKey.auditedPatterns = rules.filter { $0.isAudited == true }.flatMap(\.keys)
+        byKey.audits = rules.filter { $0.audit ?? .nothing != .nothing }.flatMap { rule in
+            rule.keys.map { AuditedPattern($0, rule.place, includesReads: rule.audit == .reads) }
+        }
     }
 
     private static func quotas(
@@ -99,7 +101,7 @@ extension KeyRule.Settings {
             standard = setting(standard, rule.standard)
             isReadOnly = setting(isReadOnly, rule.isReadOnly)
             isWriteOnce = setting(isWriteOnce, rule.isWriteOnce)
-            isAudited = setting(isAudited, rule.isAudited)
+            audit = setting(audit, rule.audit)
             for (action, principals) in rule.access {
                 access[action] = setting(access[action], principals)
             }

@@ -1,14 +1,17 @@
 import StateEngine
 
-/// A line of the log for each change of a key whose rule has `audit: true`, once it is durable.
+/// A line of the log for each change of a key whose rule has `audit`, once it is durable.
 ///
 /// It follows commits as a watch does, so that nothing else runs for a change: without such a rule
 /// it costs nothing. Used only by the loop thread, under the keyspace's lock.
 final class Audit {
     private let settings: Settings
+    private let registry: Registry
     private var subscription: CommitSubscription?
 
-    init(_ settings: Settings) { self.settings = settings }
+    init(_ settings: Settings, _ registry: Registry) {
+        (self.settings, self.registry) = (settings, registry)
+    }
 
     /// Watchers in the keyspace's hub that do not belong to STATE.WATCH.
     var watcherCount: Int { subscription == nil ? 0 : 1 }
@@ -17,7 +20,10 @@ final class Audit {
     func follow(_ core: KeyspaceCore) {
         subscription?.end(in: core)
         subscription = nil
-        let patterns = core.rules?.auditedPatterns ?? []
+        registry.observers.remove(.audits)
+        let audits = core.rules?.audits ?? []
+        if audits.contains(where: \.includesReads) { registry.observers.insert(.audits) }
+        let patterns = audits.map(\.pattern)
         guard !patterns.isEmpty else { return }
         subscription = CommitSubscription(PatternSet(patterns), in: core) {
             [unowned self] revision, changes, core in
@@ -27,7 +33,8 @@ final class Audit {
 
     private func log(_ change: Record, _ revision: Int64, _ core: KeyspaceCore) {
         // A more specific rule may make an exception.
-        guard let setting = core.rules?.rule(for: change.key)?.settings.isAudited, setting.value
+        guard let setting = core.rules?.rule(for: change.key)?.settings.audit,
+            setting.value != .nothing
         else { return }
         let cause = core.cause(of: change)
         // The whole key, and at the end: what it contains cannot be taken for what the daemon says.

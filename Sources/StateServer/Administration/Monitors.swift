@@ -31,7 +31,7 @@ final class Monitors {
         }
         context.connection.session.isMonitor = true
         connections[context.connection.number] = context.connection
-        registry.hasMonitors = true
+        registry.observers.insert(.monitors)
         context.output.writeOK()
     }
 
@@ -39,7 +39,7 @@ final class Monitors {
         guard connection.session.isMonitor else { return }
         connection.session.isMonitor = false
         connections[connection.number] = nil
-        registry.hasMonitors = !connections.isEmpty
+        if connections.isEmpty { registry.observers.remove(.monitors) }
     }
 
     /// Sends a command that is about to run.

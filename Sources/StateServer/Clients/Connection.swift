@@ -168,8 +168,8 @@ final class Registry {
     var subjects: Subjects
     /// How many connections were ended because the client did not read its messages.
     var letGoCount = 0
-    /// Whether some connection is sent every command (MONITOR).
-    var hasMonitors = false
+    /// Who looks at each command before it runs.
+    var observers: CommandObservers = []
     /// CLIENT PAUSE; nil if clients are not paused.
     var pause: ClientPause?
     /// The connection that has claimed each named handler, by the name of its metadata.

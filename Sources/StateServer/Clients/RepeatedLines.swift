@@ -19,6 +19,8 @@ package final class RepeatedLines {
             case descriptors
             /// A connection of the daemon's last run was not continued.
             case handover
+            /// A user read keys with `audit: "reads"`, by a command.
+            case read(keys: [UInt8], command: String)
             /// All further kinds, if there are too many.
             case rest
         }
@@ -117,6 +119,7 @@ extension RepeatedLines.Kind {
     fileprivate var event: LogEvent {
         switch subject {
         case .denial: .accessDenied
+        case .read: .auditRead
         case .softLimit: .softLimitExceeded
         case .letGo, .rest: .clientDisconnected
         case .descriptors: .clientsRefused
@@ -170,7 +173,7 @@ extension Connection {
     var logFields: [LogField] { [.uid(peer.uid), .pid(peer.pid), .command(peerCommand)] }
 
     /// A process chooses its own name, so it is escaped: it must not look like another log line.
-    fileprivate var shownPeerCommand: String {
+    var shownPeerCommand: String {
         var name = peerCommand
         return name.withUTF8 { StateError.quoted(Bytes($0)) }
     }

@@ -10,7 +10,7 @@ import StateWire
 final class Dispatcher {
     private let settings: Settings
     // Used by every command: another object on the way to them would cost a retain and a release.
-    private let gate: ReplyGate
+    let gate: ReplyGate
     private let memory: ClientMemory
     let strings: StringCommands
     let keyspace: KeyspaceCommands
@@ -28,9 +28,9 @@ final class Dispatcher {
     let scripts: ScriptCommands
     let documentation = DocumentationCommands()
     private let statistics: CommandStatistics
-    private let monitors: Monitors
+    let monitors: Monitors
     private let tracking: Tracking
-    private let registry: Registry
+    let registry: Registry
     /// The cost of the last command, relative to one that reads or writes a small value.
     private(set) var lastWeight = 0
 
@@ -88,7 +88,7 @@ final class Dispatcher {
             let verb = try findVerb(arguments, context)
             if context.connection.session.isSubscribed { try context.checkMayRun(verb, arguments) }
             if let reason = whatToWaitFor(verb, arguments, context) { return .wait(reason) }
-            if registry.hasMonitors { monitors.send(verb, arguments, context) }
+            if !registry.observers.isEmpty { observe(verb, arguments, context) }
             context.connection.session.commandCount += 1
             context.connection.session.lastCommand = verb.name
             context.connection.session.lastCommandAt = context.time

@@ -46,7 +46,7 @@ final class Services {
         channels = Channels(settings, flushes, registry.memory)
         monitors = Monitors(settings, registry, flushes)
         tracking = Tracking(settings, registry, channels, flushes)
-        audit = Audit(settings)
+        audit = Audit(settings, registry)
         quotas = ClientQuotas(registry, gate)
         listings = Listings(access, work, gate)
         backups = Backups(keyspace)

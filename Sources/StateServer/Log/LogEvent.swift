@@ -95,6 +95,8 @@ public enum LogEvent: String, CaseIterable, Sendable {
     case clientsRefused = "9bf9ad8dbea34296a68f0a6a0facb499"
     /// A key with audit was changed.
     case audit = "d8922414f2fc4b2e8d5a239794c56b9b"
+    /// A key with audit was read.
+    case auditRead = "f8df5576675d46ba9184a7d966bd77dc"
     /// Lines of the log were dropped.
     case linesDropped = "b165a5a4050940949cfa812ea5c915b7"
 }

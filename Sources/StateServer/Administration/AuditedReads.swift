@@ -1,0 +1,117 @@
+import CLinux
+import StateEngine
+import StateWire
+
+/// Lines of the log for reads of keys whose rule has `audit: "reads"`.
+///
+/// A read is a command that gives its client a value, or moves one to another key. It is logged when
+/// it runs, if the client may have the value: once a minute for each user, command and key, then the
+/// number. A command about a pattern is one line with the pattern; so is a watch, at its start: what
+/// it is delivered later are changes, each of which is logged.
+extension ReplyGate {
+    /// Logs what a command reads that is about to run.
+    @inline(never)
+    func logReads(_ verb: Verb, _ arguments: Arguments, _ context: borrowing CommandContext) {
+        let queued = context.connection.session.transaction
+        if verb.isExecution {
+            for step in queued?.commands ?? [] {
+                logReads(step.command, step.name.rawValue.uppercased(), context)
+            }
+        } else if queued == nil || TransactionCommands.runsInside(verb) {
+            guard let command = try? Command(verb, arguments) else { return }
+            logReads(command, verb.name.rawValue.uppercased(), context)
+        }
+    }
+
+    private func logReads(
+        _ command: Command,
+        _ name: String,
+        _ context: borrowing CommandContext
+    ) {
+        switch command {
+        case .get(let key), .getDelete(let key), .expiry(let key, .get),
+            .set(let key, _, _, _, returnsOld: true), .stateGet(let key, nil),
+            .value(.digest(let key)), .value(.range(let key, _, _)),
+            .value(.set(let key, _, _, _, returnsOld: true)), .name(.dump(let key)),
+            .name(.copy(let key, _, _)), .name(.rename(let key, _, _)):
+            logRead(of: key, name, context)
+        case .multiGet(let keys), .value(.script(_, let keys, _)):
+            for index in 0..<keys.count { logRead(of: keys[index], name, context) }
+        case .stateGet(let key, _), .stateHistory(let key, _, _):
+            logRead(of: key, name, mayBePast: true, context)
+        case .stateList(let pattern, _, _, let form, _) where form.hasValues:
+            logRead(matching: pattern, name, context)
+        case .stateWatch(let patterns, _, _), .stateChanges(let patterns, _):
+            for index in 0..<patterns.count { logRead(matching: patterns[index], name, context) }
+        case .stateBackup(.begin):
+            Pattern.everything.bytes.withUnsafeBytes { logRead(matching: $0, name, context) }
+        default: break
+        }
+    }
+
+    private func logRead(
+        of key: Bytes,
+        _ name: String,
+        mayBePast: Bool = false,
+        _ context: borrowing CommandContext
+    ) {
+        let rule = context.core.auditOfReading(
+            key,
+            by: context.restriction,
+            mayBePast: mayBePast
+        )
+        guard let rule else { return }
+        logRead(key, rule, name, "key", context)
+    }
+
+    private func logRead(
+        matching text: Bytes,
+        _ name: String,
+        _ context: borrowing CommandContext
+    ) {
+        guard let pattern = try? Pattern(text) else { return }
+        guard pattern.kind != .key else {
+            return pattern.literal.withUnsafeBytes {
+                logRead(of: $0, name, mayBePast: true, context)
+            }
+        }
+        let audits = context.core.rules?.audits ?? []
+        guard
+            let audit = audits.first(where: { $0.includesReads && $0.mayShareKeys(with: pattern) })
+        else { return }
+        logRead(text, audit.rule, name, "keys", context)
+    }
+
+    private func logRead(
+        _ keys: Bytes,
+        _ rule: RulePlace,
+        _ name: String,
+        _ noun: String,
+        _ context: borrowing CommandContext
+    ) {
+        let connection = context.connection
+        let peer = connection.peer
+        let kind = RepeatedLines.Kind(
+            subject: .read(keys: Array(keys), command: name),
+            uid: peer.uid
+        )
+        write(kind, .notice) {
+            let shown = StateError.quoted(keys, upTo: keys.count)
+            let text =
+                "audit: read by uid \(peer.uid), pid \(peer.pid) "
+                + "(\(connection.shownPeerCommand)), \(name), \(rule): \(noun) \(shown)"
+            let about = [LogField.key(keys), .rule(rule.index), .action("read")]
+            return (text, connection.logFields + about)
+        }
+    }
+}
+
+extension Command.ListForm {
+    /// Whether a row has the value.
+    fileprivate var hasValues: Bool {
+        switch self {
+        case .entries, .long: true
+        case .keys, .count: false
+        }
+    }
+}
