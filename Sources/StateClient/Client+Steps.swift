@@ -25,6 +25,16 @@ extension Client {
     ///   as ``set(_:for:if:durability:expiresAfter:livingAs:)``.
     @discardableResult
     public func apply(_ steps: [Step], isDryRun: Bool = false) throws(StateError) -> Commit {
+        try apply(steps, isDryRun: isDryRun, keepsTimes: false)
+    }
+
+    /// The same; with `keepsTimes`, keys that are set live as long as they would have before.
+    @discardableResult
+    package func apply(
+        _ steps: [Step],
+        isDryRun: Bool,
+        keepsTimes: Bool
+    ) throws(StateError) -> Commit {
         var arguments: [[UInt8]] = []
         var count = 0
         var index = 0
@@ -36,6 +46,7 @@ extension Client {
                 arguments.add("SET")
                 arguments += [key.bytes, value]
                 arguments.add("IFREV", String(revision))
+                if keepsTimes { arguments.add("EXPIRES", "keep") }
                 index += 1
             case (.check(let key, let revision), .delete(let other)?) where key == other:
                 arguments += [Array("DELETE".utf8), key.bytes]
@@ -43,6 +54,7 @@ extension Client {
                 index += 1
             case (.set(let key, let value), _):
                 arguments += [Array("SET".utf8), key.bytes, value]
+                if keepsTimes { arguments.add("EXPIRES", "keep") }
             case (.delete(let key), _): arguments += [Array("DELETE".utf8), key.bytes]
             case (.check(let key, let revision), _):
                 arguments += [Array("CHECK".utf8), key.bytes, Array(String(revision).utf8)]

@@ -167,6 +167,13 @@ struct Verb: Sendable {
             Statectl.apply
         ),
         Verb(
+            "convert PATTERN [--every] [--raw] [--dry-run] [--json] -- COMMAND…",
+            1...1,
+            ["--every", "--raw", "--dry-run"],
+            Help.convert,
+            Statectl.convert
+        ),
+        Verb(
             "reset KEY|PREFIX/ [--all] [--dry-run] [--json]",
             0...1,
             ["--all", "--dry-run"],

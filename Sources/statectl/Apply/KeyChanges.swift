@@ -53,6 +53,9 @@ struct KeyChanges {
         changes.sort { $0.key.bytes.lexicographicallyPrecedes($1.key.bytes) }
     }
 
+    /// Makes changes that are known, which are in key order.
+    init(_ changes: [Change]) { self.changes = changes }
+
     /// Deletes keys, of which some then have their defaults again.
     init(
         resetting entries: [(key: Key, value: [UInt8], revision: Int64)],

@@ -43,6 +43,33 @@ extension Help {
 
         """
 
+    static let convert = """
+        Converts values when a schema has changed: runs COMMAND for each value that matches PATTERN and
+        that a rule now refuses, and sets what it prints, all in one commit. Prints what changed, as
+        apply does.
+
+          ~ key = new TAB was old
+
+        COMMAND reads the value on its standard input; $STATED_KEY and $STATED_REVISION say which one
+        it is. The final line break of what it prints is not part of the new value. If it fails or
+        prints nothing, or if the rules refuse what it prints, nothing changes: each such key is named
+        with the reason, and it exits 4. If somebody else changes a value meanwhile, it is converted
+        again. A value that expires does so when it would have.
+
+        Which values are refused is what 'check' lists, which needs admin rights. It is safe to
+        repeat: values that the rules allow are left alone. More than about 140000 changes do not fit
+        into one commit: convert one prefix after the other.
+
+          --every    convert all values that match PATTERN, also those that are valid
+          --raw      what COMMAND prints is the value, with its final line break, even if it is empty
+          --dry-run  print what would change, and change nothing; COMMAND runs
+
+        examples:
+          statectl convert network/ --dry-run -- jq -c '{address: ., port: 80}'
+          statectl convert audio/volume --every -- awk '{ print $1 / 100 }'
+
+        """
+
     static let reset = """
         Deletes a key, or all keys below a prefix, in one commit, so that their defaults count again:
         those of defaults.d, and of rules. Prints what readers get now, as apply does:

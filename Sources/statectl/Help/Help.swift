@@ -29,6 +29,8 @@ enum Help {
           export [PATTERN]     print JSON lines that import reads back
           reset KEY|PREFIX/    delete what was set, so that defaults count again
           apply FILE|-         make keys what a JSON5 file says, and print what changes
+          convert PATTERN -- COMMAND
+                               replace values that a rule now refuses by what a command prints
           backup FILE|-        store everything at one revision in a file
           history KEY          print the values that a key had, newest first
           blame KEY            print who changed a key, and when

@@ -10,9 +10,12 @@ struct ChildCommand {
     /// The program, found by PATH, and its arguments.
     let arguments: [[UInt8]]
 
+    /// - Parameters:
+    ///   - arguments: The program, found by PATH, and its arguments.
+    ///   - verb: Who runs it, for the message.
     /// - Throws: ``Failure/usage(_:)`` if there is no such program now, so that a mistake is seen
     ///   before the first change.
-    init(arguments: [[UInt8]]) throws(Failure) {
+    init(arguments: [[UInt8]], of verb: String = "watch") throws(Failure) {
         self.arguments = arguments
         let program = String(decoding: arguments[0], as: UTF8.self)
         let path = environmentVariable("PATH") ?? "/usr/bin:/bin"
@@ -20,7 +23,7 @@ struct ChildCommand {
         let places = directories.map { "\($0.isEmpty ? "." : $0)/\(program)" }
         let candidates = program.contains("/") ? [program] : places
         guard candidates.contains(where: { access($0, X_OK) == 0 }) else {
-            throw .usage("watch: there is no program '\(program)' that may be run")
+            throw .usage("\(verb): there is no program '\(program)' that may be run")
         }
     }
 
