@@ -7,18 +7,24 @@ import Testing
 /// `scripts/package`, from the programs that are built already.
 @Suite(.enabled(if: access("/usr/bin/dpkg-deb", X_OK) == 0, "dpkg-deb is not installed"))
 struct PackageTests {
-    private func made() throws -> (directory: TemporaryDirectory, package: String) {
+    /// Made once for all tests, because its compression takes a processor for many seconds.
+    private static let made = Result {
         let directory = try TemporaryDirectory()
-        let made = try runCommand(packageRoot + "/scripts/package", [directory.path])
+        let script = try RunningCommand(
+            packageRoot + "/scripts/package",
+            [Array(directory.path.utf8)]
+        )
+        let made = try script.finish(within: .seconds(600))
         try #require(made.exitCode == 0, "\(made)")
-        let package = try #require(made.lines.first { $0.hasSuffix(".deb") })
-        return (directory, package)
+        return (directory, try #require(made.lines.first { $0.hasSuffix(".deb") }))
     }
+
+    private func package() throws -> String { try PackageTests.made.get().1 }
 
     @Test func `the package has programs, units, pages, completion and a conffile, all of root`()
         throws
     {
-        let (directory, package) = try made()
+        let (directory, package) = (try TemporaryDirectory(), try package())
         let lines = try runCommand("/usr/bin/dpkg-deb", ["-c", package]).lines
         for path in [
             "usr/bin/stated", "usr/bin/statectl", "usr/lib/systemd/system/stated.service",
@@ -54,8 +60,7 @@ struct PackageTests {
 
     @Test(.enabled(if: access("/usr/bin/lintian", X_OK) == 0, "lintian is not installed"))
     func `lintian finds no error`() throws {
-        let (directory, package) = try made()
-        defer { withExtendedLifetime(directory) {} }
+        let package = try package()
         let check = try runCommand(
             "/usr/bin/lintian",
             ["--allow-root", "--fail-on", "error", package]
@@ -82,7 +87,7 @@ struct PackageTests {
         )
     )
     func `removing leaves data and configuration, purging removes both, and nothing asks`() throws {
-        let (directory, package) = try made()
+        let (directory, package) = (try TemporaryDirectory(), try package())
         let root = directory.path(of: "root")
         for path in ["var/lib/dpkg/updates", "var/lib/dpkg/info", "etc", "run"] {
             #expect(try runCommand("mkdir", ["-p", "\(root)/\(path)"]).exitCode == 0)
