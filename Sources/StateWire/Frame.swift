@@ -67,11 +67,16 @@ extension UnsafeRawBufferPointer {
         guard count > first else { return nil }
         if self[first] == UInt8(ascii: "0") { return count == 1 ? 0 : nil }
         var number: Int64 = 0
-        for byte in self[first...] {
-            guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { return nil }
-            let digit = Int64(byte - UInt8(ascii: "0"))
+        for index in first..<count {
+            let digit = self[index] &- UInt8(ascii: "0")
+            guard digit <= 9 else { return nil }
+            // 18 digits always fit.
+            if index < 18 {
+                number = number &* 10 &- Int64(digit)
+                continue
+            }
             let (tens, overflows) = number.multipliedReportingOverflow(by: 10)
-            let (next, overflowsToo) = tens.subtractingReportingOverflow(digit)
+            let (next, overflowsToo) = tens.subtractingReportingOverflow(Int64(digit))
             if overflows || overflowsToo { return nil }
             number = next
         }

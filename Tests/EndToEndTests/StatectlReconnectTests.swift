@@ -50,7 +50,8 @@ struct StatectlReconnectTests {
     @Test func `latest values go on after a restart`() throws {
         let daemon = try Daemon()
         _ = try set(daemon, "w/k", "old")
-        let watch = try Statectl.start(daemon, "watch", "w/", "--snapshot", "--latest")
+        // Not with a snapshot, which a kill may meet before its end: then a gap is right.
+        let watch = try Statectl.start(daemon, "watch", "w/", "--from", "0", "--latest")
         #expect(try watch.nextLine().hasSuffix("\tset\tw/k\told"))
         daemon.kill()
         try daemon.start()

@@ -17,6 +17,12 @@ struct ExpiryTests {
         try stage.install(rules: rules)
     }
 
+    private func set(_ key: String, _ value: String, _ expiry: Expiry) throws {
+        try stage.transact { (core) throws(StateError) in
+            try core.set(key, value, expiry: expiry)
+        }
+    }
+
     /// Lets so many milliseconds pass for the deadlines.
     private func expire(after milliseconds: Int64) -> Int {
         stage.withCore { core in
@@ -73,6 +79,24 @@ struct ExpiryTests {
         #expect(expire(after: 59_000) == 0)
         #expect(expire(after: 60_000) == 1)
         #expect(stage.withCore { $0.entries.deadlines.count } == 0)
+    }
+
+    @Test func `renewed entries move on when their first time is over, and hide none that is due`() throws {
+        for number in 0..<300 { try stage.set("lease/\(number)", "1") }
+        try set("lease/due", "1", .after(61_500))
+        let start = Deadlines.now()
+        for number in 0..<300 { try set("lease/\(number)", "2", .after(90_000 + Int64(number))) }
+        // One is due before all now.
+        try set("lease/7", "3", .after(10_000))
+        #expect(stage.faults() == [])
+        #expect(expire(after: 10_000) == 1)
+        // 128 at most are looked at in a turn.
+        let turns = (0..<4).map { _ in expire(after: 63_000) }
+        #expect(turns.reduce(0, +) == 1 && turns[0] == 0 && stage.faults() == [])
+        let left = stage.withCore { $0.entries.deadlines.millisecondsLeft(at: start) }
+        #expect(left.map { (90_000...95_000).contains($0) } == true)
+        #expect((0..<20).map { _ in expire(after: 100_000) }.reduce(0, +) == 299)
+        #expect(stage.newest() == [:] && stage.faults() == [])
     }
 
     @Test func `deadlines come and go with the versions that they are of`() throws {

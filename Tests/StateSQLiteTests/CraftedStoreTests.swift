@@ -5,7 +5,7 @@ import StateSalvage
 import Testing
 
 /// Stores whose pages were made to lead a reader astray: a salvage of each ends, in time and memory of the order of the file.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct CraftedStoreTests {
     private let store: TemporaryStore
     private let target: TemporaryStore

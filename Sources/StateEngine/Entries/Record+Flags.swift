@@ -15,6 +15,11 @@ extension Record {
     /// When it expires, in milliseconds of CLOCK_BOOTTIME; nil if it does not expire.
     var knownDeadline: Int64? { hasDeadline && !isHeld ? deadline : nil }
 
+    /// Whether it has expired at `now`, in milliseconds of CLOCK_BOOTTIME; nil for one without a
+    /// deadline.
+    @inline(__always)
+    func isDue(at now: Int64?) -> Bool { now.map { deadline <= $0 } ?? false }
+
     /// Its index among the deadlines or the keys of its holder, negative if it is not there; only
     /// if it has a deadline.
     var deadlineSlot: Int {

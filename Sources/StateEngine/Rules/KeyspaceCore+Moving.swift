@@ -133,6 +133,10 @@ extension KeyspaceCore {
         var fields = fields(of: head, version: head.version)
         fields.expires = head.storedExpiry
         fields.isVolatile = true
-        put(Record.make(fields, key: key, value: head.value, in: &entries.pool), onto: chain)
+        put(
+            Record.make(fields, key: key, value: head.value, in: &entries.pool),
+            onto: chain,
+            due: head.hasDeadline ? head.knownDeadline ?? .max : nil
+        )
     }
 }

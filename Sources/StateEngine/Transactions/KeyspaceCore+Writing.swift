@@ -61,18 +61,24 @@ extension KeyspaceCore {
                 in: &entries.pool
             ),
             onto: write.chain,
-            keeping: knownDeadline(expiry, write.current)
+            due: write.expires.map { deadline(of: write, expiry, expires: $0) }
         )
     }
 
-    /// The deadline of a version if the time of the transaction does not decide it.
-    @inline(__always)
-    private func knownDeadline(_ expiry: Expiry, _ current: Record?) -> Int64? {
+    /// When a version is due, in milliseconds of CLOCK_BOOTTIME.
+    private func deadline(of write: AdmittedSet, _ expiry: Expiry, expires: Int64) -> Int64 {
         switch expiry {
-        case .kept: current?.knownDeadline
-        case .at(let time): entries.deadline(at: time)
-        default: nil
+        case .kept:
+            // As before, although the wall clock was set meanwhile.
+            if let deadline = write.current?.knownDeadline { return deadline }
+        case .at(let time): if let deadline = entries.deadline(at: time) { return deadline }
+        default: break
         }
+        // Storage may hold any number.
+        let left = expires.subtractingReportingOverflow(transaction.time)
+        let now = write.clock ?? entries.clock()
+        let time = now.addingReportingOverflow(left.partialValue)
+        return left.overflow || time.overflow ? .max : time.partialValue
     }
 
     /// Whether the open transaction has set the value of a version.
@@ -245,24 +251,20 @@ extension KeyspaceCore {
 
     /// One change per key and commit: a second change of a key replaces the first.
     ///
-    /// A version that keeps the `deadline` of the one before keeps it although the wall clock was
-    /// set meanwhile.
+    /// A version that ends by itself is `due` then, in milliseconds of CLOCK_BOOTTIME.
     func put(
         _ record: Record,
         onto chain: UnsafeMutablePointer<RadixReference>?,
-        keeping deadline: Int64? = nil
+        due deadline: Int64? = nil
     ) {
         transaction.byteCount += record.byteCount
         entries.putByteCount &+= Int64(record.byteCount)
         entries.noteChanged(record)
-        if record.hasDeadline {
-            if let deadline {
-                entries.deadlines.insert(record, keeping: deadline)
-            } else {
-                entries.deadlines.insert(record, at: entries.clock(), wallTime: transaction.time)
-            }
+        if let deadline {
+            entries.deadlines.insert(record, replacing: chain?.pointee.leaf, due: deadline)
+        } else if let head = chain?.pointee.leaf {
+            entries.removeDeadline(of: head)
         }
-        if let head = chain?.pointee.leaf { entries.removeDeadline(of: head) }
         if admission.countsUsage { count(record, superseding: chain?.pointee.leaf, by: 1) }
         guard let chain, let head = chain.pointee.leaf else {
             entries.begin(record)

@@ -39,6 +39,8 @@ extension KeyspaceCore {
         let isVolatile: Bool
         /// As ``Record/storedExpiry``.
         let expires: Int64?
+        /// Milliseconds of CLOCK_BOOTTIME, if the checks have read that clock.
+        let clock: Int64?
     }
 
     /// A delete that is allowed.
@@ -80,7 +82,8 @@ extension KeyspaceCore {
         if !isVolatile, admission.refusals.diskShortage != nil { throw admission.refusals.refuse() }
         let last = head.flatMap { $0.isDeleted ? nil : $0 }
         try checkMemory(for: byteCount, superseding: last)
-        let current = last.flatMap { isDue($0) ? nil : $0 }
+        let clock = last.flatMap { $0.hasDeadline ? entries.clock() : nil }
+        let current = last.flatMap { $0.isDue(at: clock) ? nil : $0 }
         let expires = try expires(expiry, of: key, after: current, rule)
         if let rule {
             let isHidden = hidden != nil
@@ -107,7 +110,8 @@ extension KeyspaceCore {
             head: head,
             current: current,
             isVolatile: isVolatile,
-            expires: expires
+            expires: expires,
+            clock: clock
         )
     }
 
