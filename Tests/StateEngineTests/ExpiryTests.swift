@@ -81,7 +81,9 @@ struct ExpiryTests {
         #expect(stage.withCore { $0.entries.deadlines.count } == 0)
     }
 
-    @Test func `renewed entries move on when their first time is over, and hide none that is due`() throws {
+    @Test func `renewed entries move on when their first time is over, and hide none that is due`()
+        throws
+    {
         for number in 0..<300 { try stage.set("lease/\(number)", "1") }
         try set("lease/due", "1", .after(61_500))
         let start = Deadlines.now()
