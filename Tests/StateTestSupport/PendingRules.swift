@@ -24,7 +24,7 @@ final class PendingRules: @unchecked Sendable {
         guard let core = core.withLock({ $0 }), let server else { return }
         for rules in new {
             core.replace(rules: rules)
-            server.accessChanged()
+            server.rulesChanged()
         }
     }
 }

@@ -17,18 +17,6 @@ package struct AuditedPattern: Sendable {
     package init(_ pattern: Pattern, _ rule: RulePlace, includesReads: Bool) {
         (self.pattern, self.rule, self.includesReads) = (pattern, rule, includesReads)
     }
-
-    /// Whether some key may match both; false only if none does.
-    package func mayShareKeys(with other: Pattern) -> Bool {
-        switch (pattern.kind, other.kind) {
-        case (.key, .key): pattern.literal == other.literal
-        case (.key, _): pattern.literal.withUnsafeBytes { other.matches($0) }
-        case (_, .key): other.literal.withUnsafeBytes { pattern.matches($0) }
-        default:
-            pattern.literal.starts(with: other.literal)
-                || other.literal.starts(with: pattern.literal)
-        }
-    }
 }
 
 extension KeyspaceCore {
@@ -36,12 +24,14 @@ extension KeyspaceCore {
     ///
     /// - Parameters:
     ///   - key: The key.
+    ///   - action: ``KeyAction/read``, or ``KeyAction/watch``.
     ///   - subject: Who reads; nil is unrestricted.
     ///   - mayBePast: Whether what it was before counts, so that it need not be there.
     /// - Returns: The rule; nil if there is none, or if the subject gets no value.
     @inline(never)
     package func auditOfReading(
         _ key: Bytes,
+        _ action: KeyAction,
         by subject: Subject?,
         mayBePast: Bool
     ) -> RulePlace? {
@@ -56,8 +46,79 @@ extension KeyspaceCore {
                 if mayBePast { .any } else if let head { .entry(owner: head.owner) } else {
                     .absent
                 }
-            guard rule.access.allows(.read, subject, target) else { return nil }
+            guard rule.access.allows(action, subject, target) else { return nil }
         }
         return audit.rule
+    }
+
+    /// The rule that has reads of some keys logged, if a read of a pattern may give the value of
+    /// one to a subject.
+    ///
+    /// - Parameters:
+    ///   - pattern: What is read.
+    ///   - action: ``KeyAction/read``, or ``KeyAction/watch``.
+    ///   - subject: Who reads; nil is unrestricted.
+    /// - Returns: The first such rule; nil only if the subject gets no value of an audited key.
+    /// - Complexity: O(*n* · *m*) in the audited patterns and those with access options.
+    @inline(never)
+    package func auditOfReading(
+        matching pattern: Pattern,
+        _ action: KeyAction,
+        by subject: Subject?
+    ) -> RulePlace? {
+        guard let rules else { return nil }
+        let audit = rules.audits.first { audit in
+            guard audit.includesReads, audit.pattern.mayMeet(pattern) else { return false }
+            guard let subject else { return true }
+            return rules.mayReveal(action, of: [audit.pattern, pattern], to: subject)
+        }
+        return audit?.rule
+    }
+}
+
+/// A pattern of a rule with a list of whom it allows an action.
+package struct AllowedPattern: Sendable {
+    package let pattern: Pattern
+    package let action: KeyAction
+    package let principals: [Principal]
+
+    package init(_ pattern: Pattern, _ action: KeyAction, _ principals: [Principal]) {
+        (self.pattern, self.action, self.principals) = (pattern, action, principals)
+    }
+}
+
+extension KeyRules {
+    /// Whether a subject may see the value of some key that matches all patterns; false only if it
+    /// never may.
+    fileprivate func mayReveal(
+        _ action: KeyAction,
+        of patterns: [Pattern],
+        to subject: Subject
+    ) -> Bool {
+        // A watcher receives values, so it must be allowed to read.
+        let actions = action == .watch ? [KeyAction.read, .watch] : [action]
+        return actions.allSatisfy { action in
+            let lists = allowed.lazy.filter { list in
+                list.action == action && patterns.allSatisfy { list.pattern.mayMeet($0) }
+            }
+            for list in lists {
+                if list.principals.contains(where: { $0.means(subject, owner: subject.uid) }) {
+                    return true
+                }
+                // For each key a list up to here decides, none of which allows it.
+                if patterns.contains(where: { list.pattern.covers($0) }) { return false }
+            }
+            return true
+        }
+    }
+}
+
+extension Pattern {
+    /// Whether it matches all keys that `other` matches; true only if it does.
+    fileprivate func covers(_ other: Pattern) -> Bool {
+        if self == other || meansEverything { return true }
+        guard other.kind != .key else { return other.literal.withUnsafeBytes { matches($0) } }
+        let isPrefix = kind == .prefix || bytes == Pattern.escaped(literal) + [UInt8(ascii: "*")]
+        return isPrefix && other.literal.starts(with: literal)
     }
 }

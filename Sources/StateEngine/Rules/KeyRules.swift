@@ -47,6 +47,8 @@ package final class KeyRules: @unchecked Sendable {
     package var standards = StandardValues()
     /// The patterns of the rules that have changes logged; set by the creator of the rules.
     package var audits: [AuditedPattern] = []
+    /// Whom rules let read and watch, the most specific first; set by the creator of the rules.
+    package var allowed: [AllowedPattern] = []
     /// The usage of each rule's keys; empty if no rule limits it.
     let usages: [KeyUsage]
     let texts: any RuleTexts
@@ -80,8 +82,7 @@ package final class KeyRules: @unchecked Sendable {
         self.patterns = patterns
         self.owners = owners ?? Array(patterns.indices)
         self.accessText = accessText
-        self.administrators = administrators
-        self.readers = readers
+        (self.administrators, self.readers) = (administrators, readers)
         self.memoryPatterns = memoryPatterns
         self.retentions = retentions
         self.deferredPatterns = deferredPatterns
@@ -101,12 +102,11 @@ package final class KeyRules: @unchecked Sendable {
         firstNodes = Array(repeating: 0, count: patterns.count)
         makeRule = rules.makeRule
         (accessText, administrators) = (rules.accessText, rules.administrators)
-        (readers, ruleOfAll) = (rules.readers, rules.ruleOfAll)
-        memoryPatterns = rules.memoryPatterns
-        (retentions, deferredPatterns) = (rules.retentions, rules.deferredPatterns)
-        (lifetimes, standards) = (rules.lifetimes, rules.standards)
-        audits = rules.audits
-        (usages, texts) = (rules.usages, rules.texts)
+        (readers, ruleOfAll, usages) = (rules.readers, rules.ruleOfAll, rules.usages)
+        (memoryPatterns, deferredPatterns) = (rules.memoryPatterns, rules.deferredPatterns)
+        (lifetimes, retentions) = (rules.lifetimes, rules.retentions)
+        (standards, audits, allowed) = (rules.standards, rules.audits, rules.allowed)
+        texts = rules.texts
     }
 
     var isEmpty: Bool { patterns.isEmpty && standards.isEmpty }

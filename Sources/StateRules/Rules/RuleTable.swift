@@ -49,6 +49,13 @@ package struct RuleTable: Sendable {
         }
         byKey.lifetimes = Set(rules.compactMap(\.lifetime))
         byKey.standards = defaults.standards(besides: rules)
+        byKey.allowed = patterns.sorted(Array(patterns.all.indices)).flatMap { place in
+            [KeyAction.read, .watch].compactMap { action in
+                rules[patterns.owners[place]].access[action].map {
+                    AllowedPattern(patterns.all[place], action, $0)
+                }
+            }
+        }
         byKey.audits = rules.filter { $0.audit ?? .nothing != .nothing }.flatMap { rule in
             rule.keys.map { AuditedPattern($0, rule.place, includesReads: rule.audit == .reads) }
         }

@@ -27,7 +27,7 @@ extension Server {
     /// gives a gap. Reads of the history that are running for such a user are refused.
     ///
     /// - Complexity: O(*n*) in the watches, and in the rules.
-    package func accessChanged() {
+    func accessChanged() {
         guard services.access.take(at: services.turn.time) else { return }
         identifyUnits()
         services.tracking.accessChanged()

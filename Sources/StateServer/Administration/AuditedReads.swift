@@ -42,9 +42,10 @@ extension ReplyGate {
         case .stateList(let pattern, _, _, let form, _) where form.hasValues:
             logRead(matching: pattern, name, context)
         case .stateWatch(let patterns, _, _), .stateChanges(let patterns, _):
-            for index in 0..<patterns.count { logRead(matching: patterns[index], name, context) }
-        case .stateBackup(.begin):
-            Pattern.everything.bytes.withUnsafeBytes { logRead(matching: $0, name, context) }
+            for index in 0..<patterns.count {
+                logRead(matching: patterns[index], name, to: .watch, context)
+            }
+        case .stateBackup(.begin): logBackup(name, context)
         default: break
         }
     }
@@ -52,11 +53,13 @@ extension ReplyGate {
     private func logRead(
         of key: Bytes,
         _ name: String,
+        to action: KeyAction = .read,
         mayBePast: Bool = false,
         _ context: borrowing CommandContext
     ) {
         let rule = context.core.auditOfReading(
             key,
+            action,
             by: context.restriction,
             mayBePast: mayBePast
         )
@@ -67,19 +70,29 @@ extension ReplyGate {
     private func logRead(
         matching text: Bytes,
         _ name: String,
+        to action: KeyAction = .read,
         _ context: borrowing CommandContext
     ) {
         guard let pattern = try? Pattern(text) else { return }
         guard pattern.kind != .key else {
             return pattern.literal.withUnsafeBytes {
-                logRead(of: $0, name, mayBePast: true, context)
+                logRead(of: $0, name, to: action, mayBePast: true, context)
             }
         }
-        let audits = context.core.rules?.audits ?? []
-        guard
-            let audit = audits.first(where: { $0.includesReads && $0.mayShareKeys(with: pattern) })
+        let subject = context.restriction
+        guard let rule = context.core.auditOfReading(matching: pattern, action, by: subject) else {
+            return
+        }
+        logRead(text, rule, name, "keys", context)
+    }
+
+    /// A backup has all values, whatever rules hide; only administrators get one.
+    private func logBackup(_ name: String, _ context: borrowing CommandContext) {
+        let all = Pattern.everything
+        guard context.isAdmin,
+            let rule = context.core.auditOfReading(matching: all, .read, by: nil)
         else { return }
-        logRead(text, audit.rule, name, "keys", context)
+        all.bytes.withUnsafeBytes { logRead($0, rule, name, "keys", context) }
     }
 
     private func logRead(

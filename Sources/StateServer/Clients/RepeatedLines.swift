@@ -4,6 +4,10 @@ package import StateEngine
 /// Log lines that clients can cause repeatedly: at most one of each kind a minute, then the number
 /// of the others.
 ///
+/// Kinds are kept apart up to a bound for each user, so that nobody can hide what others do, and up
+/// to one for all users, as one person can have many uids. Beyond either, the lines of a user are
+/// one kind for each event; beyond a number of such users, those of all users are.
+///
 /// Used only by the loop thread.
 package final class RepeatedLines {
     /// Lines of one kind report the same about the same user.
@@ -21,13 +25,13 @@ package final class RepeatedLines {
             case handover
             /// A user read keys with `audit: "reads"`, by a command.
             case read(keys: [UInt8], command: String)
-            /// All further kinds, if there are too many.
-            case rest
+            /// All further kinds of an event, if there are too many.
+            case rest(LogEvent)
         }
 
         var subject: Subject
-        /// Nil if the line is not about a user.
-        var uid: UInt32?
+        /// Nil if the line is not about a user, or about many.
+        package var uid: UInt32?
 
         package init(subject: Subject, uid: UInt32? = nil) {
             self.subject = subject
@@ -46,7 +50,10 @@ package final class RepeatedLines {
     }
 
     private static let milliseconds: Int64 = 60_000
-    private static let capacity = 4_096
+    /// How many kinds of one user are kept apart.
+    package static let kindsOfUser = 256
+    /// How many kinds of all users are, and for how many users and events the further ones are.
+    package static let capacity = 4_096
 
     /// How many lines of each kind were suppressed in its window.
     private var leftOut: [Kind: Int] = [:]
@@ -54,6 +61,10 @@ package final class RepeatedLines {
     private var windows: [Window] = []
     private var first = 0
     private var leftOutCount = 0
+    /// How many kinds of each user are kept apart, without the further ones.
+    private var kindCounts: [UInt32?: Int] = [:]
+    private var kindCount = 0
+    private var restCount = 0
 
     package init() {}
 
@@ -69,8 +80,7 @@ package final class RepeatedLines {
     ) {
         endWindows(at: now, log)
         let event = kind.event
-        let isKnown = leftOut[kind] != nil || leftOut.count < RepeatedLines.capacity
-        let kind = isKnown ? kind : Kind(subject: .rest)
+        let kind = keptApart(kind)
         if let count = leftOut[kind] {
             leftOut[kind] = count + 1
             leftOutCount += 1
@@ -78,7 +88,7 @@ package final class RepeatedLines {
         }
         let (text, fields) = line()
         let message = LogMessage(level, event, text, fields)
-        leftOut[kind] = 0
+        begin(kind)
         windows.append(
             Window(kind: kind, message: message, end: now + RepeatedLines.milliseconds)
         )
@@ -98,11 +108,9 @@ package final class RepeatedLines {
         while first < windows.count, windows[first].end <= now {
             let window = windows[first]
             first += 1
-            guard let count = leftOut.removeValue(forKey: window.kind), count > 0 else { continue }
+            guard let count = end(window.kind), count > 0 else { continue }
             leftOutCount -= count
-            var message = window.message
-            message.text = "\(count) more in a minute like this: \(message.text)"
-            log(message)
+            log(window.kind.summary(of: count, window.message))
         }
         if first == windows.count {
             windows.removeAll(keepingCapacity: windows.capacity <= 64)
@@ -112,16 +120,71 @@ package final class RepeatedLines {
             first = 0
         }
     }
+
+    /// The kind itself, or what stands for it if there are too many.
+    private func keptApart(_ kind: Kind) -> Kind {
+        if leftOut[kind] != nil { return kind }
+        if kindCount < RepeatedLines.capacity,
+            kindCounts[kind.uid, default: 0] < RepeatedLines.kindsOfUser
+        {
+            return kind
+        }
+        let rest = Kind(subject: .rest(kind.event), uid: kind.uid)
+        let isKnown = leftOut[rest] != nil || restCount < RepeatedLines.capacity
+        return isKnown ? rest : Kind(subject: .rest(kind.event))
+    }
+
+    private func begin(_ kind: Kind) {
+        leftOut[kind] = 0
+        guard !kind.isRest else {
+            restCount += 1
+            return
+        }
+        kindCount += 1
+        kindCounts[kind.uid, default: 0] += 1
+    }
+
+    /// - Returns: How many of its lines were suppressed.
+    private func end(_ kind: Kind) -> Int? {
+        guard let count = leftOut.removeValue(forKey: kind) else { return nil }
+        guard !kind.isRest else {
+            restCount -= 1
+            return count
+        }
+        kindCount -= 1
+        let remaining = kindCounts[kind.uid, default: 1] - 1
+        kindCounts[kind.uid] = remaining > 0 ? remaining : nil
+        return count
+    }
 }
 
 extension RepeatedLines.Kind {
+    fileprivate var isRest: Bool {
+        if case .rest = subject { true } else { false }
+    }
+
+    /// The line for suppressed ones; `message` is the one that was logged.
+    fileprivate func summary(of count: Int, _ message: LogMessage) -> LogMessage {
+        var message = message
+        guard isRest else {
+            message.text = "\(count) more in a minute like this: \(message.text)"
+            return message
+        }
+        let others = uid == nil ? "other users" : "other kinds"
+        message.text = "\(count) more in a minute like this, some of \(others): \(message.text)"
+        // Its other fields are those of one line among many.
+        message.fields = uid.map { [.uid($0)] } ?? []
+        return message
+    }
+
     /// The event that its lines are of.
     fileprivate var event: LogEvent {
         switch subject {
         case .denial: .accessDenied
         case .read: .auditRead
         case .softLimit: .softLimitExceeded
-        case .letGo, .rest: .clientDisconnected
+        case .letGo: .clientDisconnected
+        case .rest(let event): event
         case .descriptors: .clientsRefused
         case .handover: .connectionsLost
         }

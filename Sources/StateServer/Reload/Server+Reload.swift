@@ -68,10 +68,15 @@ extension Server {
         var changed = options
         var report = change(core, &changed)
         take(changed)
-        accessChanged()
-        services.audit.follow(core)
+        rulesChanged()
         report.revision = core.revisions.newest + 1
         return report
+    }
+
+    /// Follows the rules that the keyspace has now; called under its lock.
+    package func rulesChanged() {
+        accessChanged()
+        services.audit.follow(core)
     }
 
     /// Replaces the options, also for connected clients.
