@@ -254,4 +254,32 @@ struct LayerTests {
         #expect(changes.contains("default of a/open: \"two\" → \"new\""), "\(changes)")
         #expect(!changes.contains("other"))
     }
+
+    @Test func `an administrator locks a vendor's setting, for root too, and unlocks it`() throws {
+        let vendors = "{ \"update/\": { server: 'vendor', automatic: false } }"
+        try write(vendors, "usr/defaults.d/10.json5")
+        let daemon = try start()
+        #expect(try Statectl.run(daemon, "set", "update/server", "user").exitCode == 0)
+        try write("{ \"update/\": { server: 'site' } }", "etc/defaults.d/50-site.json5")
+        #expect(try Statectl.run(daemon, "reload").exitCode == 0)
+        #expect(try Statectl.run(daemon, "diff", "--defaults", "update/").text.contains("user"))
+        #expect(try Statectl.run(daemon, "reset", "update/").exitCode == 0)
+        try write("{ rules: [{ keys: 'update/', readonly: true }] }", "etc/rules.d/50-site.json5")
+        #expect(try Statectl.run(daemon, "reload").text.contains("readonly: none → true"))
+        #expect(try Statectl.run(daemon, "diff", "--defaults", "update/").text == "")
+        for words in [["set", "update/server", "user"], ["set", "update/automatic", "true"]] {
+            let refused = try Statectl.run(daemon, bytes: words.map { Array($0.utf8) })
+            #expect(refused.exitCode == 4, "\(words)")
+            #expect(refused.errorText.contains("rules.d/50-site.json5:1"), "\(refused)")
+        }
+        #expect(try Statectl.run(daemon, "get", "update/server").text == "site\n")
+        let origin = try Statectl.run(daemon, "get", "update/server", "--long").text
+        #expect(origin.contains("defaults.d/50-site.json5"), "\(origin)")
+        let explained = try Statectl.run(daemon, "explain", "update/server").lines
+        let lock = explained.first { $0.hasPrefix("readonly") }
+        #expect(lock?.hasSuffix("rules.d/50-site.json5:1") == true, "\(explained)")
+        try write("", "etc/rules.d/50-site.json5")
+        #expect(try Statectl.run(daemon, "reload").text.contains("readonly: true → none"))
+        #expect(try Statectl.run(daemon, "set", "update/server", "user").exitCode == 0)
+    }
 }
