@@ -7,11 +7,39 @@ import StateModel
 /// A verb whose output must be visible at once calls ``flush()``.
 struct Output {
     private var bytes: [UInt8] = []
+    private var pager: Pager?
+    /// Before a pager takes the place of the terminal.
+    private let hasStyles = Style.isShown
 
     private static let blockByteCount = 64 << 10
 
     /// Whether it is a terminal.
     var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
+
+    /// Sends the output through the user's pager if it is for a terminal.
+    mutating func usePager() { pager = Pager.start() }
+
+    /// Writes the buffer, and waits until the user has left the pager.
+    ///
+    /// - Throws: as ``flush()``.
+    mutating func end() throws(Failure) {
+        defer {
+            pager?.wait()
+            pager = nil
+        }
+        try flush()
+    }
+
+    /// Adds what `body` adds, in a style if it is for a terminal.
+    mutating func write(in style: Style, _ body: (inout Output) -> Void) {
+        guard hasStyles else { return body(&self) }
+        write("\u{1B}[\(style.rawValue)m")
+        body(&self)
+        // The line ends behind the style: a pager shows each line by itself.
+        let endsLine = bytes.last == UInt8(ascii: "\n")
+        if endsLine { bytes.removeLast() }
+        write("\u{1B}[m" + (endsLine ? "\n" : ""))
+    }
 
     /// Adds bytes; nothing leaves before ``flush()`` or ``flushIfLarge()``.
     mutating func write(_ more: [UInt8]) { bytes += more }
@@ -52,11 +80,19 @@ struct Output {
     }
 
     /// Adds the line `key = value`, escaped so that `import` can read it.
-    mutating func writePair(_ key: [UInt8], _ value: [UInt8]) {
-        key.withUnsafeBytes { EscapedText.append(key: $0, to: &bytes) }
+    mutating func writePair(_ key: [UInt8], _ value: [UInt8], in style: Style? = nil) {
+        if let style {
+            write(in: style) { $0.writeKey(key) }
+        } else {
+            writeKey(key)
+        }
         write(" = ")
         writeEscaped(value)
         write("\n")
+    }
+
+    private mutating func writeKey(_ key: [UInt8]) {
+        key.withUnsafeBytes { EscapedText.append(key: $0, to: &bytes) }
     }
 
     /// Adds the same, a tab and `was old`.

@@ -16,11 +16,11 @@ struct Statectl {
         var output = Output()
         do throws(Failure) {
             try run(&output)
-            try output.flush()
+            try output.end()
             exit(0)
         } catch {
             // Output before the failure is part of the answer.
-            try? output.flush()
+            try? output.end()
             if let message = error.message { Output.report(message) }
             exit(error.exitCode)
         }

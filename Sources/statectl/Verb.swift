@@ -84,9 +84,13 @@ struct Verb: Sendable {
             Statectl.delete
         ),
         Verb(
-            "list [PATTERN] [--keys|--long|--count|--children] [--at REV|TIME] [--limit N] [--json]",
+            "list [PATTERN] [--keys|--long|--count|--children] [--at REV|TIME] [--limit N]"
+                + " [--no-pager] [--json]",
             0...1,
-            ["--keys", "--long", "--count", "--children", "--at REV|TIME", "--limit N"],
+            [
+                "--keys", "--long", "--count", "--children", "--at REV|TIME", "--limit N",
+                "--no-pager",
+            ],
             Help.list,
             Statectl.list
         ),

@@ -147,10 +147,14 @@ struct Differences {
             if isJSON {
                 output.write(json: Self.json(key, difference))
             } else {
-                for (sign, value) in [("- ", difference.before), ("+ ", difference.after)] {
+                for (sign, style, value) in [
+                    ("- ", Style.red, difference.before), ("+ ", .green, difference.after),
+                ] {
                     guard let value else { continue }
-                    output.write(sign)
-                    output.writePair(key, value)
+                    output.write(in: style) {
+                        $0.write(sign)
+                        $0.writePair(key, value)
+                    }
                 }
             }
             try output.flushIfLarge()

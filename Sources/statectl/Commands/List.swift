@@ -28,6 +28,7 @@ extension Statectl {
         var pages = client.pages(of: pattern, keysOnly: keysOnly, isLong: isLong, at: revision)
         var users = UserNames()
         var count: Int64 = 0
+        if !invocation.has("--no-pager") { output.usePager() }
         while count < limit, let page = try attempt(try pages.next()) {
             for entry in page where count < limit {
                 count += 1
@@ -61,7 +62,9 @@ extension Statectl {
         _ output: inout Output
     ) {
         guard let value = entry.value else { return output.writeFields([entry.key]) }
-        guard let details = entry.details else { return output.writePair(entry.key, value) }
+        guard let details = entry.details else {
+            return output.writePair(entry.key, value, in: .bold)
+        }
         output.writeFields([
             "\(entry.revision)".bytes,
             entry.key,

@@ -179,6 +179,11 @@ enum Help {
           --limit N at most so many lines
           --children
                     print only the next level below a prefix: keys, and prefixes that end in /
+          --no-pager
+                    do not use $PAGER. Without it, a list on a terminal goes through $PAGER if that
+                    is set
+
+        On a terminal, list and diff use colours, unless NO_COLOR is set.
 
         examples:
           statectl list
