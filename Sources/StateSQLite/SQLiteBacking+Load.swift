@@ -233,13 +233,11 @@ extension SQLiteBacking {
         let compacted = try metadata.required(.compacted)
         var cuts = HistoryCuts(history, after: compacted)
         // If the store is opened again, its keyspace has the values already.
-        let loaded = LoadedRows(
-            compacted: compacted,
-            isComplete: ownership == nil,
-            rowLimit: logLimits.stretchRowCount
-        )
+        let (isComplete, limit) = (ownership == nil, logLimits.stretchRowCount)
+        let loaded = LoadedRows(compacted: compacted, isComplete: isComplete, rowLimit: limit)
         found.rows = loaded
         defer { found.rows = nil }
+        loading.begin(expecting: expected)
         // Runs on another core while this thread reads the rows.
         let quickCheck = try QuickCheck(path: location.database, under: lock)
         let rows: (rowCount: Int64, revision: Int64)
@@ -248,6 +246,7 @@ extension SQLiteBacking {
                 if change.revision > compacted { cuts.read(change) }
                 loaded.read(change)
                 receive(change)
+                loading.noteRow()
             }
         } catch {
             quickCheck.cancel()

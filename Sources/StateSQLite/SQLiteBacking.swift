@@ -89,6 +89,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         var compacted: Int64 = 0
     }
 
+    package let loading = LoadProgress()
     let gauges = StoreGauges()
     let pause = CompactionPause()
     let gate = HistoryGate()

@@ -8,6 +8,8 @@ struct ChosenBacking {
     let backing: any Backing
     /// Its name in the log: the data directory, or `memory`.
     let name: String
+    /// How far its load is; nil if it loads nothing.
+    let loading: LoadProgress?
     /// Its fields in STATE.STATUS.
     let report: () -> [(String, String)]
     /// Sets the history limits and the disk reserve from now on.
@@ -28,6 +30,7 @@ struct ChosenBacking {
         return ChosenBacking(
             backing: memory,
             name: "memory",
+            loading: nil,
             report: {
                 guard let reservation = memory.reservation else { return [] }
                 let status = reservation.status
@@ -63,6 +66,7 @@ struct ChosenBacking {
         return ChosenBacking(
             backing: sqlite,
             name: directory,
+            loading: sqlite.loading,
             report: { [("data", directory)] + report(of: sqlite) },
             keep: { history, reserveByteCount in
                 sqlite.history = history

@@ -42,7 +42,7 @@ struct Daemon {
         let places = sockets.map(\.path).joined(separator: " and ")
         let chosen = try ChosenBacking.make(options, log: log)
         let start = ContinuousClock.now
-        let keyspace = try LoadingNotice.during(notifier, log) {
+        let keyspace = try LoadingNotice.during(chosen.loading, notifier, log) {
             () throws(StateError) in try load(from: chosen)
         }
         let rules = RuleInstallation(

@@ -1,8 +1,10 @@
 import StateEngine
+import StateSQLite
 import StateServer
 import Synchronization
 
-/// Asks the service manager for more time while the values load, and warns if memory runs short.
+/// Asks the service manager for more time while the values load, says how many are loaded, and
+/// warns if memory runs short.
 ///
 /// It has its own thread.
 ///
@@ -11,26 +13,28 @@ import Synchronization
 final class LoadingNotice: Sendable {
     /// How often the memory is checked.
     private static let intervalNanoseconds: Int64 = 50_000_000
-    /// Every hundredth check (every 5 seconds) asks the service manager for 30 more seconds.
-    private static let looksToNotice = 100
+    /// Every twentieth check (every second) asks the service manager for 30 more seconds.
+    private static let looksToNotice = 20
     private static let extensionMicroseconds = 30_000_000
 
+    private let loading: LoadProgress?
     private let notifier: ServiceNotifier?
     private let log: Log
     private let hasEnded = Atomic(false)
     private let wakeup = BlockingSemaphore()
 
-    private init(_ notifier: ServiceNotifier?, _ log: Log) {
-        (self.notifier, self.log) = (notifier, log)
+    private init(_ loading: LoadProgress?, _ notifier: ServiceNotifier?, _ log: Log) {
+        (self.loading, self.notifier, self.log) = (loading, notifier, log)
     }
 
     /// Calls `body`, with notices until it returns.
     static func during<R, E: Error>(
+        _ loading: LoadProgress?,
         _ notifier: ServiceNotifier?,
         _ log: Log,
         _ body: () throws(E) -> R
     ) throws(E) -> R {
-        let notice = LoadingNotice(notifier, log)
+        let notice = LoadingNotice(loading, notifier, log)
         let thread = WorkerThread(name: "loading")
         thread.start { notice.repeatUntilEnded() }
         defer {
@@ -44,13 +48,18 @@ final class LoadingNotice: Sendable {
     private func repeatUntilEnded() {
         var lookCount = 0
         var hasWarned = false
+        let line = Progress("loaded")
+        defer { line.clear() }
         repeat {
+            // The first notice comes before any number.
+            let text = lookCount > 0 ? loading?.text : nil
             if lookCount % LoadingNotice.looksToNotice == 0 {
                 notifier?.send(
                     "EXTEND_TIMEOUT_USEC=\(LoadingNotice.extensionMicroseconds)",
-                    "STATUS=Loading the values"
+                    "STATUS=Loading the values" + (text.map { ": \($0)" } ?? "")
                 )
             }
+            if let text { line.show(text) }
             if !hasWarned, let bound = MachineMemory.tightest, bound.isShort {
                 hasWarned = true
                 log.write(

@@ -99,11 +99,14 @@ final class Progress {
     init(_ verb: String) { self.verb = verb }
 
     /// Shows the number of rows, at most five times a second.
-    func show(_ rowCount: Int64) {
+    func show(_ rowCount: Int64) { show("\(rowCount) rows") }
+
+    /// Shows a text, at most five times a second.
+    func show(_ text: String) {
         let time = ContinuousClock.now - start
         guard isTerminal, time >= next else { return }
         next = time + .milliseconds(200)
-        write("\r\(verb) \(rowCount) rows")
+        write("\r\u{1B}[K\(verb) \(text)")
     }
 
     /// Runs `body`, which reports to this, and clears the line.
@@ -118,7 +121,8 @@ final class Progress {
         }
     }
 
-    private func clear() {
+    /// Clears the line.
+    func clear() {
         if next > .seconds(1) { write("\r\u{1B}[K") }
         next = .seconds(1)
     }

@@ -1,0 +1,37 @@
+import StateEngine
+import StateSQLite
+import Testing
+
+/// How far a load is, for those who wait for it.
+struct LoadProgressTests {
+    private let store: TemporaryStore
+
+    init() throws {
+        store = try TemporaryStore()
+        try store.fill(sampleChanges(5))
+    }
+
+    @Test func `after a clean stop, each row is one of as many as there are`() throws {
+        let backing = store.backing()
+        var texts = [backing.loading.text]
+        _ = try backing.load { _ in texts.append(backing.loading.text) }
+        texts.append(backing.loading.text)
+        backing.close()
+        let counted = (1...5).map { "\($0) of 5 rows" }
+        #expect(texts == [nil, nil] + counted)
+    }
+
+    @Test func `without one, only what was read is known`() throws {
+        let other = try TemporaryStore()
+        let running = store.backing()
+        _ = try running.load { _ in }
+        try BuiltBatch(sampleChanges(2, from: 6)).commit(to: running)
+        try store.copy(to: other)
+        running.close()
+        let backing = other.backing()
+        _ = try backing.load { _ in }
+        #expect(backing.loading.expectedRowCount == nil)
+        #expect(backing.loading.text == "7 rows")
+        backing.close()
+    }
+}
