@@ -172,8 +172,10 @@ package func runCommand(
     _ path: String,
     _ arguments: [String],
     input: [UInt8] = [],
-    environment: [String: String] = [:]
+    environment: [String: String] = [:],
+    within timeout: Duration = .seconds(60)
 ) throws -> CommandResult {
     let bytes = arguments.map { Array($0.utf8) }
-    return try RunningCommand(path, bytes, environment: environment).finish(input: input)
+    let command = try RunningCommand(path, bytes, environment: environment)
+    return try command.finish(input: input, within: timeout)
 }
