@@ -108,8 +108,8 @@ extension Client {
     /// Adds to a number; an absent key counts as 0.
     ///
     /// - Returns: The sum.
-    /// - Throws: ``StateError/Code/err`` if the value is no whole number of 64 bits, or the sum is
-    ///   none; nothing has changed. Else as
+    /// - Throws: ``StateError/Code/invalidRequest`` if the value is no whole number of 64 bits, or
+    ///   the sum is none; nothing has changed. Else as
     ///   ``set(_:for:if:durability:expiresAfter:livingAs:)``.
     @discardableResult
     public func add(_ number: Int64, to key: Key) throws(StateError) -> Int64 {

@@ -97,7 +97,7 @@ public final class RemoteState<Value: Codable & Sendable>: PersistentState<Value
 extension RemoteState {
     /// When values end by themselves.
     ///
-    /// - Throws: ``StateError/Code/err`` for no time above 0, or for both.
+    /// - Throws: ``StateError/Code/invalidRequest`` for no time above 0, or for both.
     fileprivate static func expiry(
         _ time: Duration?,
         _ lifetime: Lifetime?

@@ -66,7 +66,7 @@ package struct LockQueue {
 
     /// The prefix of the keys of a lock, or of all.
     ///
-    /// - Throws: ``StateError/Code/err`` if the name cannot be a part of a key.
+    /// - Throws: ``StateError/Code/invalidRequest`` if the name cannot be a part of a key.
     package static func prefix(of name: String? = nil) throws(StateError) -> Pattern {
         guard let name else { return try Pattern(literal: Array(root.utf8)) }
         let prefix = root + name + "/"

@@ -39,7 +39,7 @@ public final class RemoteLock: Sendable {
     ///   - isShared: Whether others that share the lock may have it at the same time.
     ///   - keyspace: The daemon; nil: the one that `statectl` uses, on the connection that the
     ///     process shares.
-    /// - Throws: ``StateError/Code/err`` for a name that no key can have.
+    /// - Throws: ``StateError/Code/invalidRequest`` for a name that no key can have.
     public init(
         _ name: String,
         isShared: Bool = false,
