@@ -67,6 +67,13 @@ struct AccessTests {
             )
             try step(actor, area ?? "free", &known, &random)
         }
+        for actor in actors.dropFirst() {
+            // All others of this area may have become somebody else's.
+            let digits = String(UInt64.random(in: 1 << 62...UInt64.max, using: &random))
+            known[digits] = Token(area: "own", owner: actor.uid)
+            let key = "own/of \(actor.uid)"
+            try actor.connections[0].exchange([["SET", key, "tok:\(digits)"], ["GET", key]])
+        }
         for actor in actors { try actor.lookBack(daemon) }
         try actors[0].connections[0].exchange([["SET", "free/last", "1"]])
         for actor in actors {
