@@ -172,10 +172,8 @@ package func runCommand(
     _ path: String,
     _ arguments: [String],
     input: [UInt8] = [],
-    environment: [String: String] = [:],
-    within timeout: Duration = .seconds(60)
+    environment: [String: String] = [:]
 ) throws -> CommandResult {
     let bytes = arguments.map { Array($0.utf8) }
-    let command = try RunningCommand(path, bytes, environment: environment)
-    return try command.finish(input: input, within: timeout)
+    return try RunningCommand(path, bytes, environment: environment).finish(input: input)
 }
