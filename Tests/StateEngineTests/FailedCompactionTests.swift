@@ -71,11 +71,37 @@ struct FailedCompactionTests {
     }
 }
 
+/// After a commit that the disk had no room for.
+struct RoomTests {
+    @Test func `a full disk is looked at again, although no writer comes`() throws {
+        let backing = CompactingHeldBacking()
+        let keyspace = try LocalKeyspace(backing: backing)
+        defer { keyspace.close() }
+        let isFailed = Observed(false)
+        keyspace.settleElsewhere { isFailed.update { $0 = true } }
+        let full = StateError(.noSpace, "disk full")
+        backing.lack(full)
+        backing.held.fail(full)
+        let answer = Observed<Result<Int64, StateError>?>(nil)
+        keyspace.submit([.set("k", Array("v".utf8))]) { result in answer.update { $0 = result } }
+        try #require(isFailed.wait { $0 })
+        // The commit thread waits until what was computed on the failed commit is undone.
+        usleep(50_000)
+        keyspace.settle { _ in }
+        #expect(throws: full) { try answer.current?.get() }
+        // Nobody writes any more, as all are refused.
+        let before = backing.lookCount
+        #expect(eventually { backing.lookCount > before })
+    }
+}
+
 /// A backing whose compaction waits until it is made to fail.
 private final class CompactingHeldBacking: CompactingBacking {
     private struct State {
         var isCompacting = false
         var error: StateError?
+        var shortage: StateError?
+        var lookCount = 0
     }
 
     let held = HeldBacking(isHeld: false)
@@ -85,6 +111,12 @@ private final class CompactingHeldBacking: CompactingBacking {
     var waitsInCompaction: Bool { state.wait { $0.isCompacting } }
 
     func failCompaction(_ error: StateError) { state.update { $0.error = error } }
+
+    /// From now on the disk has too little room.
+    func lack(_ error: StateError) { state.update { $0.shortage = error } }
+
+    /// How often it has looked for room.
+    var lookCount: Int { state.current.lookCount }
 
     // MARK: CompactingBacking
 
@@ -96,7 +128,7 @@ private final class CompactingHeldBacking: CompactingBacking {
         return capabilities
     }
     let compactionNeed = CompactionNeed()
-    let shortage: StateError? = nil
+    var shortage: StateError? { state.current.shortage }
 
     func load(_ receive: (borrowing StoredChange) -> Void) -> LoadedStore { held.load(receive) }
     func load(
@@ -113,7 +145,7 @@ private final class CompactingHeldBacking: CompactingBacking {
     func maintain() { held.maintain() }
     func close() { held.close() }
     func openHistory() throws -> any HistoryReading { throw StateError(.storage, "no history") }
-    func lookForRoom() {}
+    func lookForRoom() { state.update { $0.lookCount += 1 } }
     func didLoad(superseding place: HistoryPlace, byteCount: Int) {}
     func raiseCompaction(to revision: Int64) {}
     func syncCompaction() {}

@@ -95,10 +95,15 @@ extension CommitQueue {
 
     /// Everything that was computed on a failed commit is undone: new transactions may be
     /// committed.
+    ///
+    /// The thread is woken even if none is queued: with the disk still full, all writers are
+    /// refused, and only the thread looks for room.
     func resume() {
         let wakes = state.withLock { state in
             state.isHalted = false
-            return state.wakes()
+            guard state.wakingCount != nil, state.committer != .writer else { return false }
+            state.wakingCount = nil
+            return true
         }
         if wakes { parking.signal() }
     }
