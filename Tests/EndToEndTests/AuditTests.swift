@@ -99,6 +99,8 @@ struct AuditTests {
             ("STATE.LIST a/", "keys 'a/'"), ("STATE.LIST /", "keys '/'"),
             ("STATE.LIST a/*x", "keys 'a/*x'"), ("STATE.LIST a/x", "key 'a/x'"),
             ("STATE.CHANGES SINCE 0 a/", "keys 'a/'"), ("STATE.BACKUP BEGIN", "keys '/'"),
+            ("STATE.CHECK", "keys '/'"), ("STATE.DEFAULTS a/", "keys 'a/'"),
+            ("MONITOR", "keys '/'"), ("SLOWLOG GET", "keys '/'"),
         ]
     )
     func `one about a pattern is a line with the pattern`(command: String, keys: String) throws {
@@ -125,6 +127,15 @@ struct AuditTests {
             ])
                 == ["GET, rule 1, line 1: key 'a/x'"]
         )
+    }
+
+    @Test func `a transaction that does not run reads nothing, nor does a key that has expired`()
+        throws
+    {
+        let refused = [["MULTI"], ["GET", "a/x"], ["NOSUCH"], ["EXEC"]]
+        let changed = [["WATCH", "a/x"], ["SET", "a/x", "2"], ["MULTI"], ["GET", "a/x"], ["EXEC"]]
+        let expired = [["SET", "a/y", "1", "PXAT", "1"], ["GET", "a/y"]]
+        #expect(try reads([["SET", "a/x", "1"]] + refused + changed + expired) == [])
     }
 
     @Test func `a watch is logged when it begins`() throws {

@@ -99,6 +99,18 @@ struct AuditedReadTests {
         #expect(try isLogged(rules, pattern) == [true])
     }
 
+    @Test(arguments: [(40, false), (200, true)])
+    func `anybody may ask, so not all of very many rules are looked at`(
+        count: Int,
+        isLogged: Bool
+    ) throws {
+        // For each of them all before it are looked at: 820 lists, or 20,100 of at most 10,000.
+        let rules = (0..<count).map {
+            #"{"keys": "a/*/\#($0)", "audit": "reads", "read": ["other"]}"#
+        }
+        #expect(try reads(rules.joined(separator: ","), ["STATE.LIST a/"]).isEmpty == !isLogged)
+    }
+
     @Test func `whoever may read but not watch has lists logged, and no watch`() throws {
         let rules = #"{"keys": "a/", "audit": "reads", "watch": ["other"]}"#
         let found = try reads(

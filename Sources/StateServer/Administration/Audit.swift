@@ -20,9 +20,8 @@ final class Audit {
     func follow(_ core: KeyspaceCore) {
         subscription?.end(in: core)
         subscription = nil
-        registry.observers.remove(.audits)
         let audits = core.rules?.audits ?? []
-        if audits.contains(where: \.includesReads) { registry.observers.insert(.audits) }
+        registry.logsReads = audits.contains(where: \.includesReads)
         let patterns = audits.map(\.pattern)
         guard !patterns.isEmpty else { return }
         subscription = CommitSubscription(PatternSet(patterns), in: core) {

@@ -9,25 +9,14 @@ import StateWire
 /// number. A command about a pattern is one line with the pattern; so is a watch, at its start: what
 /// it is delivered later are changes, each of which is logged.
 extension ReplyGate {
-    /// Logs what a command reads that is about to run.
+    /// Logs what a command reads that is about to run, alone or as a step of a transaction.
     @inline(never)
-    func logReads(_ verb: Verb, _ arguments: Arguments, _ context: borrowing CommandContext) {
-        let queued = context.connection.session.transaction
-        if verb.isExecution {
-            for step in queued?.commands ?? [] {
-                logReads(step.command, step.name.rawValue.uppercased(), context)
-            }
-        } else if queued == nil || TransactionCommands.runsInside(verb) {
-            guard let command = try? Command(verb, arguments) else { return }
-            logReads(command, verb.name.rawValue.uppercased(), context)
-        }
-    }
-
-    private func logReads(
+    func logReads(
         _ command: Command,
-        _ name: String,
+        _ verb: Verb.Name,
         _ context: borrowing CommandContext
     ) {
+        let name = verb.rawValue.uppercased()
         switch command {
         case .get(let key), .getDelete(let key), .expiry(let key, .get),
             .set(let key, _, _, _, returnsOld: true), .stateGet(let key, nil),
@@ -41,11 +30,15 @@ extension ReplyGate {
             logRead(of: key, name, mayBePast: true, context)
         case .stateList(let pattern, _, _, let form, _) where form.hasValues:
             logRead(matching: pattern, name, context)
+        // What a rule refuses is quoted.
+        case .stateCheck(let pattern, _, _), .stateDefaults(let pattern):
+            logRead(matching: pattern, name, context)
         case .stateWatch(let patterns, _, _), .stateChanges(let patterns, _):
             for index in 0..<patterns.count {
                 logRead(matching: patterns[index], name, to: .watch, context)
             }
-        case .stateBackup(.begin): logBackup(name, context)
+        case .stateBackup(.begin), .administer(.monitor), .administer(.slowLog(.get)):
+            logReadOfAll(name, context)
         default: break
         }
     }
@@ -68,11 +61,16 @@ extension ReplyGate {
     }
 
     private func logRead(
-        matching text: Bytes,
+        matching text: Bytes?,
         _ name: String,
         to action: KeyAction = .read,
         _ context: borrowing CommandContext
     ) {
+        guard let text else {
+            return Pattern.everything.bytes.withUnsafeBytes {
+                logRead(matching: $0, name, to: action, context)
+            }
+        }
         guard let pattern = try? Pattern(text) else { return }
         guard pattern.kind != .key else {
             return pattern.literal.withUnsafeBytes {
@@ -86,8 +84,9 @@ extension ReplyGate {
         logRead(text, rule, name, "keys", context)
     }
 
-    /// A backup has all values, whatever rules hide; only administrators get one.
-    private func logBackup(_ name: String, _ context: borrowing CommandContext) {
+    /// A backup has all values, whatever rules hide, and MONITOR and SLOWLOG show those of others'
+    /// commands; only administrators get them.
+    private func logReadOfAll(_ name: String, _ context: borrowing CommandContext) {
         let all = Pattern.everything
         guard context.isAdmin,
             let rule = context.core.auditOfReading(matching: all, .read, by: nil)

@@ -31,7 +31,7 @@ final class Monitors {
         }
         context.connection.session.isMonitor = true
         connections[context.connection.number] = context.connection
-        registry.observers.insert(.monitors)
+        registry.hasMonitors = true
         context.output.writeOK()
     }
 
@@ -39,7 +39,7 @@ final class Monitors {
         guard connection.session.isMonitor else { return }
         connection.session.isMonitor = false
         connections[connection.number] = nil
-        if connections.isEmpty { registry.observers.remove(.monitors) }
+        registry.hasMonitors = !connections.isEmpty
     }
 
     /// Sends a command that is about to run.

@@ -164,12 +164,13 @@ final class Registry {
     private var byDescriptor: [Connection?] = []
     private(set) var acceptedCount = 0
     var early = EarlyReplies()
-    /// The subjects of the clients.
     var subjects: Subjects
     /// How many connections were ended because the client did not read its messages.
     var letGoCount = 0
-    /// Who looks at each command before it runs.
-    var observers: CommandObservers = []
+    /// Whether some connection is sent every command (MONITOR).
+    var hasMonitors = false
+    /// Whether a rule has reads logged.
+    var logsReads = false
     /// CLIENT PAUSE; nil if clients are not paused.
     var pause: ClientPause?
     /// The connection that has claimed each named handler, by the name of its metadata.

@@ -10,7 +10,7 @@ import StateWire
 final class Dispatcher {
     private let settings: Settings
     // Used by every command: another object on the way to them would cost a retain and a release.
-    let gate: ReplyGate
+    private let gate: ReplyGate
     private let memory: ClientMemory
     let strings: StringCommands
     let keyspace: KeyspaceCommands
@@ -28,9 +28,9 @@ final class Dispatcher {
     let scripts: ScriptCommands
     let documentation = DocumentationCommands()
     private let statistics: CommandStatistics
-    let monitors: Monitors
+    private let monitors: Monitors
     private let tracking: Tracking
-    let registry: Registry
+    private let registry: Registry
     /// The cost of the last command, relative to one that reads or writes a small value.
     private(set) var lastWeight = 0
 
@@ -88,7 +88,7 @@ final class Dispatcher {
             let verb = try findVerb(arguments, context)
             if context.connection.session.isSubscribed { try context.checkMayRun(verb, arguments) }
             if let reason = whatToWaitFor(verb, arguments, context) { return .wait(reason) }
-            if !registry.observers.isEmpty { observe(verb, arguments, context) }
+            if registry.hasMonitors { monitors.send(verb, arguments, context) }
             context.connection.session.commandCount += 1
             context.connection.session.lastCommand = verb.name
             context.connection.session.lastCommandAt = context.time
@@ -98,7 +98,7 @@ final class Dispatcher {
             let client = context.connection.session.tracking
             if let client { client.revisionBefore = context.core.newestRevision }
             // Nearly all commands have few arguments.
-            if arguments.count > 64 { try checkSteps(verb, arguments, context) }
+            if arguments.count > 64 { try settings.options.checkSteps(verb, arguments, context) }
             if let transaction = context.connection.session.transaction,
                 !TransactionCommands.runsInside(verb)
             {
@@ -112,7 +112,7 @@ final class Dispatcher {
                 context.output.append("+QUEUED\r\n")
                 if let client { tracking.note(verb, arguments, isQueued: true, client, context) }
             } else {
-                try run(Command(verb, arguments), &context)
+                try run(Command(verb, arguments), verb.name, &context)
                 if let client { tracking.note(verb, arguments, isQueued: false, client, context) }
             }
         } catch {
@@ -127,20 +127,6 @@ final class Dispatcher {
         if context.isExecuting { context.endExecution() }
         if !channels.channels.postponed.isEmpty { channels.channels.publishPostponed() }
         return .done
-    }
-
-    /// Refuses a command of too many keys; an open transaction is refused as well.
-    private func checkSteps(
-        _ verb: Verb,
-        _ arguments: Arguments,
-        _ context: borrowing CommandContext
-    ) throws(StateError) {
-        do throws(StateError) {
-            try settings.options.checkSteps(verb, arguments, context)
-        } catch {
-            context.connection.session.transaction?.refuse()
-            throw error
-        }
     }
 
     /// The verb, after a check of the number of arguments; a wrong command fails an open
@@ -187,7 +173,13 @@ final class Dispatcher {
 
 /// The table of commands and the functions that run them.
 extension Dispatcher {
-    func run(_ command: Command, _ context: inout CommandContext) throws(StateError) {
+    /// Runs a command, alone or as a step of a transaction.
+    private func run(
+        _ command: Command,
+        _ name: Verb.Name,
+        _ context: inout CommandContext
+    ) throws(StateError) {
+        if registry.logsReads { gate.logReads(command, name, context) }
         switch command {
         case .get(let key): try strings.get(key, &context)
         case .set(let key, let value, let condition, let expiry, let returnsOld):
@@ -215,8 +207,8 @@ extension Dispatcher {
         case .scan(let scan): try keyspace.scan(scan, &context)
         case .multi: try transactions.begin(context)
         case .execute:
-            try transactions.execute(&context) { (command, context) throws(StateError) in
-                try run(command, &context)
+            try transactions.execute(&context) { (queued, context) throws(StateError) in
+                try run(queued.command, queued.name, &context)
             }
         case .discard: try transactions.discard(context)
         case .watchKeys(let keys): try transactions.watchKeys(keys, &context)

@@ -14,7 +14,8 @@ extension ServerOptions {
             ? limits.transactionChangeCount : min(stepCount, limits.transactionChangeCount)
     }
 
-    /// Refuses a command of more steps than its connection may take, before it begins.
+    /// Refuses a command of more steps than its connection may take, before it begins; an open
+    /// transaction is refused as well.
     ///
     /// - Throws: ``StateError/Code/limit``, naming the limit.
     func checkSteps(
@@ -25,7 +26,10 @@ extension ServerOptions {
         let steps = verb.steps(argumentCount: arguments.count)
         guard steps > 64 else { return }
         let limit = stepLimit(context)
-        guard steps <= limit else { throw tooManySteps(limit) }
+        guard steps <= limit else {
+            context.connection.session.transaction?.refuse()
+            throw tooManySteps(limit)
+        }
     }
 
     func tooManySteps(_ limit: Int) -> StateError {

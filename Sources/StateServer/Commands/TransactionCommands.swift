@@ -108,7 +108,7 @@ struct TransactionCommands {
     /// EXEC: runs the queued commands with `run`.
     func execute(
         _ context: inout CommandContext,
-        _ run: (Command, inout CommandContext) throws(StateError) -> Void
+        _ run: (QueuedTransaction.Queued, inout CommandContext) throws(StateError) -> Void
     ) throws(StateError) {
         let connection = context.connection
         guard let transaction = connection.session.transaction else {
@@ -150,13 +150,13 @@ struct TransactionCommands {
     private func runQueued(
         _ transaction: QueuedTransaction,
         _ context: inout CommandContext,
-        _ run: (Command, inout CommandContext) throws(StateError) -> Void
+        _ run: (QueuedTransaction.Queued, inout CommandContext) throws(StateError) -> Void
     ) throws(StateError) {
         let start = context.output.count
         context.output.writeArray(transaction.count)
         for (index, queued) in transaction.commands.enumerated() {
             do throws(StateError) {
-                try run(queued.command, &context)
+                try run(queued, &context)
                 try settings.options.checkReply(context.output.count - start)
             } catch {
                 throw StateError(
