@@ -55,11 +55,22 @@ package struct Deadlines {
     /// - Complexity: O(log *n*).
     mutating func insert(_ record: Record, at now: Int64, wallTime: Int64) {
         guard let expires = record.expires else { return holders.insert(record) }
-        // Storage may hold any number.
+        record.deadline = Deadlines.deadline(of: expires, at: now, wallTime: wallTime)
+        insert(record, due: record.deadline)
+    }
+
+    /// A wall time as a deadline.
+    ///
+    /// - Parameters:
+    ///   - expires: Any number: storage may hold what others have written.
+    ///   - now: Milliseconds of CLOCK_BOOTTIME.
+    ///   - wallTime: The wall time at `now`, in milliseconds since 1970.
+    /// - Returns: Milliseconds of CLOCK_BOOTTIME; `max` for a time that these do not have.
+    @inline(__always)
+    static func deadline(of expires: Int64, at now: Int64, wallTime: Int64) -> Int64 {
         let left = expires.subtractingReportingOverflow(wallTime)
         let time = now.addingReportingOverflow(left.partialValue)
-        record.deadline = left.overflow || time.overflow ? .max : time.partialValue
-        insert(record, due: record.deadline)
+        return left.overflow || time.overflow ? .max : time.partialValue
     }
 
     /// Inserts the newest version of a key, which replaces `former`.
@@ -198,9 +209,7 @@ extension EntryStore {
         var now = clock()
         var wallTime = wallClock()
         while clock() != now { (now, wallTime) = (clock(), wallClock()) }
-        let left = time.subtractingReportingOverflow(wallTime)
-        let deadline = now.addingReportingOverflow(left.partialValue)
-        return left.overflow || deadline.overflow ? .max : deadline.partialValue
+        return Deadlines.deadline(of: time, at: now, wallTime: wallTime)
     }
 }
 

@@ -74,11 +74,8 @@ extension KeyspaceCore {
         case .at(let time): if let deadline = entries.deadline(at: time) { return deadline }
         default: break
         }
-        // Storage may hold any number.
-        let left = expires.subtractingReportingOverflow(transaction.time)
         let now = write.clock ?? entries.clock()
-        let time = now.addingReportingOverflow(left.partialValue)
-        return left.overflow || time.overflow ? .max : time.partialValue
+        return Deadlines.deadline(of: expires, at: now, wallTime: transaction.time)
     }
 
     /// Whether the open transaction has set the value of a version.
@@ -257,6 +254,7 @@ extension KeyspaceCore {
         onto chain: UnsafeMutablePointer<RadixReference>?,
         due deadline: Int64? = nil
     ) {
+        precondition(record.hasDeadline == (deadline != nil), "a version is due or not")
         transaction.byteCount += record.byteCount
         entries.putByteCount &+= Int64(record.byteCount)
         entries.noteChanged(record)
