@@ -227,7 +227,9 @@ static int read_failure(int descriptor) {
     return count == sizeof failure ? failure : 0;
 }
 
-static void become(char *const arguments[], char *const environment[], int standard_input) {
+static void become(
+    char *const arguments[], char *const environment[], int standard_input, int standard_output
+) {
     // This process ignores SIGPIPE; a command expects the default.
     signal(SIGPIPE, SIG_DFL);
     if (standard_input == STDIN_FILENO) {
@@ -235,11 +237,13 @@ static void become(char *const arguments[], char *const environment[], int stand
     } else {
         dup2(standard_input, STDIN_FILENO);
     }
+    if (standard_output != STDOUT_FILENO) dup2(standard_output, STDOUT_FILENO);
     execvpe(arguments[0], arguments, environment);
 }
 
 int clinux_spawn_bound(
-    pid_t *child, char *const arguments[], char *const environment[], int standard_input
+    pid_t *child, char *const arguments[], char *const environment[], int standard_input,
+    int standard_output
 ) {
     int report[2];
     if (pipe2(report, O_CLOEXEC) != 0) return errno;
@@ -249,7 +253,7 @@ int clinux_spawn_bound(
         prctl(PR_SET_PDEATHSIG, SIGTERM);
         // If the parent ended before, there is no signal.
         if (getppid() != parent) _exit(127);
-        become(arguments, environment, standard_input);
+        become(arguments, environment, standard_input, standard_output);
         int failure = errno;
         (void)!write(report[1], &failure, sizeof failure);
         _exit(127);

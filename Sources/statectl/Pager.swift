@@ -27,7 +27,8 @@ struct Pager {
         defer { for string in arguments + environment { free(string) } }
         signal(SIGCHLD, SIG_DFL)
         var child: pid_t = 0
-        guard clinux_spawn_bound(&child, arguments, environment, ends[0]) == 0 else { return nil }
+        let status = clinux_spawn_bound(&child, arguments, environment, ends[0], STDOUT_FILENO)
+        guard status == 0 else { return nil }
         for number in [SIGINT, SIGQUIT] { signal(number, SIG_IGN) }
         dup2(ends[1], STDOUT_FILENO)
         return Pager(child: child)

@@ -158,7 +158,8 @@ static inline void clinux_prefetch(const void *memory) {
 ///
 /// Returns 0, or the errno of the failure; then nothing was started.
 int clinux_spawn_bound(
-    pid_t *child, char *const arguments[], char *const environment[], int standard_input
+    pid_t *child, char *const arguments[], char *const environment[], int standard_input,
+    int standard_output
 );
 
 /// The arguments of this process, its own name first, as passed to `main`; needs no /proc.

@@ -14,10 +14,7 @@ extension Statectl {
         let child = try ChildCommand(arguments: command, of: "convert")
         var conversion = Conversion(
             pattern: try invocation.pattern(),
-            filter: ValueFilter(
-                arguments: child.arguments,
-                keepsLineBreak: invocation.has("--raw")
-            ),
+            filter: ValueFilter(command: child, keepsLineBreak: invocation.has("--raw")),
             takesEvery: invocation.has("--every")
         )
         let client = try invocation.connect()

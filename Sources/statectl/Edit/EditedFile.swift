@@ -79,7 +79,7 @@ final class EditedFile {
         defer { for argument in arguments { free(argument) } }
         signal(SIGCHLD, SIG_DFL)
         var child: pid_t = 0
-        let code = clinux_spawn_bound(&child, arguments, environ, STDIN_FILENO)
+        let code = clinux_spawn_bound(&child, arguments, environ, STDIN_FILENO, STDOUT_FILENO)
         var reason: String?
         if code == 0 {
             // The terminal sends these signals to both processes; the editor handles them.

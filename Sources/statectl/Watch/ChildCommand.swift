@@ -57,9 +57,13 @@ struct ChildCommand {
         return failure(of: child).map { "\(about) \($0)" }
     }
 
-    private func spawn(
+    /// Starts the command; it gets SIGTERM when this process ends.
+    ///
+    /// - Returns: 0 and its pid, or why it could not be started, as of errno(3).
+    func spawn(
         adding variables: [[UInt8]],
-        standardInput: Int32
+        standardInput: Int32,
+        standardOutput: Int32 = STDOUT_FILENO
     ) -> (status: Int32, child: pid_t) {
         // The parent process may ignore SIGCHLD: then the system keeps no child's exit code.
         signal(SIGCHLD, SIG_DFL)
@@ -67,7 +71,13 @@ struct ChildCommand {
         let arguments = cStrings(arguments)
         let environment = cStrings(inheritedEnvironment(without: variables) + variables)
         defer { for string in arguments + environment { free(string) } }
-        let status = clinux_spawn_bound(&child, arguments, environment, standardInput)
+        let status = clinux_spawn_bound(
+            &child,
+            arguments,
+            environment,
+            standardInput,
+            standardOutput
+        )
         return (status, child)
     }
 }
