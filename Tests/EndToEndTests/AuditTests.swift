@@ -133,7 +133,9 @@ struct AuditTests {
         throws
     {
         let refused = [["MULTI"], ["GET", "a/x"], ["NOSUCH"], ["EXEC"]]
-        let changed = [["WATCH", "a/x"], ["SET", "a/x", "2"], ["MULTI"], ["GET", "a/x"], ["EXEC"]]
+        let changed = [
+            ["WATCH", "a/x"], ["SET", "a/x", "2"], ["MULTI"], ["GET", "a/x"], ["EXEC"],
+        ]
         let expired = [["SET", "a/y", "1", "PXAT", "1"], ["GET", "a/y"]]
         #expect(try reads([["SET", "a/x", "1"]] + refused + changed + expired) == [])
     }
