@@ -70,20 +70,25 @@ public struct Key: Hashable, Sendable {
 
     /// Whether every byte is printable ASCII.
     private static func isPlainASCII(_ bytes: Bytes) -> Bool {
+        guard bytes.count >= 8 else { return bytes.allSatisfy { $0 >= 0x20 && $0 < 0x7F } }
+        let last = bytes.count - 8
         var index = 0
-        // A byte is below 0x20, 0x7F or above if one of these sets its high bit.
-        while index + 8 <= bytes.count {
-            let word = bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
-            let below = word &- 0x2020_2020_2020_2020
-            let above = word &+ 0x0101_0101_0101_0101
-            if (word | below | above) & 0x8080_8080_8080_8080 != 0 { return false }
+        while index < last {
+            guard isPlainASCII(bytes, at: index) else { return false }
             index += 8
         }
-        while index < bytes.count {
-            if bytes[index] < 0x20 || bytes[index] >= 0x7F { return false }
-            index += 1
-        }
-        return true
+        // These may overlap the eight before.
+        return isPlainASCII(bytes, at: last)
+    }
+
+    /// The same for eight bytes.
+    @inline(__always)
+    private static func isPlainASCII(_ bytes: Bytes, at index: Int) -> Bool {
+        let word = bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+        // A byte is below 0x20, 0x7F or above if one of these sets its high bit.
+        let below = word &- 0x2020_2020_2020_2020
+        let above = word &+ 0x0101_0101_0101_0101
+        return (word | below | above) & 0x8080_8080_8080_8080 == 0
     }
 
     private static func isTextWithoutControls(_ bytes: Bytes) -> Bool {

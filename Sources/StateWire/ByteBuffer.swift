@@ -2,29 +2,30 @@ import Glibc
 package import StateModel
 
 /// Bytes that are appended at the end and removed from the front.
+@usableFromInline
 package struct ByteBuffer: ~Copyable {
-    private var base: UnsafeMutableRawPointer?
+    @usableFromInline var base: UnsafeMutableRawPointer?
     /// How many bytes fit without another allocation.
-    package private(set) var capacity = 0
-    private var start = 0
-    private var end = 0
+    @usableFromInline package private(set) var capacity = 0
+    @usableFromInline var start = 0
+    @usableFromInline var end = 0
 
     package init() {}
 
     deinit { free(base) }
 
     /// The number of bytes.
-    package var count: Int { end - start }
+    @inlinable package var count: Int { end - start }
 
-    package var isEmpty: Bool { start == end }
+    @inlinable package var isEmpty: Bool { start == end }
 
     /// Its approximate memory: of a large block, only the part that was written to.
-    package var footprint: Int { max(end, min(capacity, 64 << 10)) }
+    @inlinable package var footprint: Int { max(end, min(capacity, 64 << 10)) }
 
     /// The bytes; valid until the next change.
-    package var bytes: Bytes {
-        guard let base else { return Bytes(start: nil, count: 0) }
-        return Bytes(start: base + start, count: end - start)
+    @inlinable package var bytes: UnsafeRawBufferPointer {
+        guard let base else { return UnsafeRawBufferPointer(start: nil, count: 0) }
+        return UnsafeRawBufferPointer(start: base + start, count: end - start)
     }
 
     // MARK: At the end
@@ -93,6 +94,7 @@ package struct ByteBuffer: ~Copyable {
     /// filled.
     ///
     /// - Complexity: O(1) amortized.
+    @inlinable
     package mutating func reserve(_ byteCount: Int) -> UnsafeMutableRawPointer {
         if end + byteCount > capacity || base == nil { makeRoom(byteCount) }
         guard let base else { fatalError("no memory for \(byteCount) bytes") }
@@ -100,14 +102,17 @@ package struct ByteBuffer: ~Copyable {
     }
 
     /// How many bytes ``reserve(_:)`` of 1 gives room for.
-    package var freeByteCount: Int { capacity - end }
+    @inlinable package var freeByteCount: Int { capacity - end }
 
+    @inlinable
     package mutating func extend(by byteCount: Int) {
         precondition(end + byteCount <= capacity, "more bytes than there is room for")
         end += byteCount
     }
 
-    private mutating func makeRoom(_ byteCount: Int) {
+    @usableFromInline
+    @inline(never)
+    mutating func makeRoom(_ byteCount: Int) {
         if start > 0, count + byteCount <= capacity, start >= capacity / 2 {
             if let base { memmove(base, base + start, count) }
         } else {
@@ -125,6 +130,7 @@ package struct ByteBuffer: ~Copyable {
     // MARK: At the front
 
     /// Removes bytes from the front.
+    @inlinable
     package mutating func removeFirst(_ byteCount: Int) {
         precondition(byteCount <= count, "more bytes are taken than there are")
         start += byteCount
@@ -150,12 +156,14 @@ package struct ByteBuffer: ~Copyable {
         if let base, let source = bytes.baseAddress { memcpy(base + start, source, bytes.count) }
     }
 
+    @inlinable
     package mutating func removeAll() {
         start = 0
         end = 0
     }
 
     /// Removes bytes from the end, so that `byteCount` bytes are left.
+    @inlinable
     package mutating func truncate(to byteCount: Int) {
         precondition(byteCount <= count, "a buffer is cut behind its end")
         end = start + byteCount

@@ -1,18 +1,20 @@
-package import StateModel
+import StateModel
 
 /// The arguments of one command, in the buffer in which they arrived.
 ///
 /// Borrowed: valid until the parser's next call or a change of the buffer.
+@usableFromInline
 package struct Arguments {
     /// The position of an argument, from the start of the frame.
+    @usableFromInline
     package struct Span {
-        var offset: Int
-        var count: Int
+        @usableFromInline var offset: Int
+        @usableFromInline var count: Int
     }
 
-    private let base: UnsafeRawPointer
-    private let spans: UnsafePointer<Span>
-    package let count: Int
+    @usableFromInline let base: UnsafeRawPointer
+    @usableFromInline let spans: UnsafePointer<Span>
+    @usableFromInline package let count: Int
 
     init(base: UnsafeRawPointer, spans: UnsafePointer<Span>, count: Int) {
         self.base = base
@@ -20,9 +22,13 @@ package struct Arguments {
         self.count = count
     }
 
-    package subscript(index: Int) -> Bytes {
+    @inlinable
+    package subscript(index: Int) -> UnsafeRawBufferPointer {
         precondition(index >= 0 && index < count, "argument \(index) of \(count)")
-        return Bytes(start: base + spans[index].offset, count: spans[index].count)
+        return UnsafeRawBufferPointer(
+            start: base + spans[index].offset,
+            count: spans[index].count
+        )
     }
 
     /// The arguments from `start` on.

@@ -18,6 +18,7 @@ import Glibc
 /// ``Deadlines`` is constant once its transaction is finished, so the commit thread may read it
 /// while its batch is in progress.
 @frozen
+@usableFromInline
 package struct Record: Equatable {
     @usableFromInline package let address: UnsafeMutableRawPointer
 
@@ -42,7 +43,6 @@ package struct Record: Equatable {
     @usableFromInline static let volatileBit: UInt64 = 1 << 15
 
     /// The fields of a version besides key and value.
-    @frozen
     package struct Fields {
         package var revision: Int64
         package var created: Int64
@@ -60,7 +60,6 @@ package struct Record: Equatable {
         package var isRenewal = false
         package var operation = ChangeOperation.plain
 
-        @inlinable
         package init(
             revision: Int64,
             created: Int64,

@@ -207,16 +207,17 @@ package struct OpenTransaction: ~Copyable {
 /// records in it what was read. So no answer, be it a value or an error, can ignore what it depends
 /// on. A receipt cannot be copied, and only ``KeyspaceCore/makeReceipt()`` makes one: the sender of
 /// the answer calls it, once for each.
+@usableFromInline
 package struct Receipt: ~Copyable {
     /// The answer waits until this commit is on stable storage; 0 if it waits for none.
-    package private(set) var revision: Int64 = 0
+    @usableFromInline package private(set) var revision: Int64 = 0
     /// The commit that the answer reports without waiting for it; 0 for none.
-    package private(set) var reportedRevision: Int64 = 0
+    @usableFromInline package private(set) var reportedRevision: Int64 = 0
     /// Whether no failure of storage undoes what the answer waits for: then it waits only for
     /// watches to be sent first.
-    package private(set) var isFinal = false
+    @usableFromInline package private(set) var isFinal = false
 
-    init() {}
+    @inlinable init() {}
 
     /// What the answer to a write waits for.
     package enum Wait {
@@ -256,5 +257,5 @@ package struct Receipt: ~Copyable {
 
 extension KeyspaceCore {
     /// A receipt for one answer.
-    package func makeReceipt() -> Receipt { Receipt() }
+    @inlinable package func makeReceipt() -> Receipt { Receipt() }
 }

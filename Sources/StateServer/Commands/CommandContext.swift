@@ -54,7 +54,10 @@ struct CommandContext: ~Copyable {
     var isExecuting: Bool { execution != nil }
 
     /// The subject, if rules may restrict it; else nil.
-    var restriction: Subject? { core.restriction(of: connection.subject) }
+    var restriction: Subject? {
+        // Without rules, a read costs no retain and release.
+        core.rules == nil ? nil : core.restriction(of: connection.subject)
+    }
 
     // MARK: Reading
 

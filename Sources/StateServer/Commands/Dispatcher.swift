@@ -99,17 +99,10 @@ final class Dispatcher {
             if let client { client.revisionBefore = context.core.newestRevision }
             // Nearly all commands have few arguments.
             if arguments.count > 64 { try settings.options.checkSteps(verb, arguments, context) }
-            if let transaction = context.connection.session.transaction,
-                !TransactionCommands.runsInside(verb)
+            // Not bound to a name: nearly always there is none, and that costs no call.
+            if context.connection.session.transaction != nil, !TransactionCommands.runsInside(verb)
             {
-                try transactions.queue(
-                    verb,
-                    arguments,
-                    byteCount: raw.count,
-                    in: transaction,
-                    context.core.files
-                )
-                context.output.append("+QUEUED\r\n")
+                try queue(verb, arguments, byteCount: raw.count, context)
                 if let client { tracking.note(verb, arguments, isQueued: true, client, context) }
             } else {
                 try run(Command(verb, arguments), verb.name, &context)
@@ -140,6 +133,19 @@ final class Dispatcher {
         if let verb, verb.accepts(argumentCount: arguments.count) { return verb }
         context.connection.session.transaction?.refuse()
         throw verb.map(wrongArity) ?? unknownCommand(arguments)
+    }
+
+    @inline(never)
+    private func queue(
+        _ verb: Verb,
+        _ arguments: Arguments,
+        byteCount: Int,
+        _ context: borrowing CommandContext
+    ) throws(StateError) {
+        guard let open = context.connection.session.transaction else { return }
+        let files = context.core.files
+        try transactions.queue(verb, arguments, byteCount: byteCount, in: open, files)
+        context.output.append("+QUEUED\r\n")
     }
 
     private func whatToWaitFor(

@@ -3,7 +3,9 @@ package import StateModel
 /// A command's name and the properties of all its calls.
 ///
 /// Four words without references: each command looks one up, and would count references.
+@usableFromInline
 package struct Verb: Sendable {
+    @usableFromInline
     package enum Name: String, CaseIterable, Sendable {
         case hello, auth, ping, echo, quit, reset, select, client, info, command, config, dbsize
         case type, time, exists, get, set, getdel, mget, mset, msetnx, del, unlink, strlen, append
@@ -47,8 +49,8 @@ package struct Verb: Sendable {
         case stateClaim = "state.claim"
     }
 
-    package let name: Name
-    private let signedArity: Int8
+    @usableFromInline package let name: Name
+    @usableFromInline let signedArity: Int8
     /// Whether it may change entries.
     package let isWrite: Bool
     private let signedKeys: (first: Int8, last: Int8, step: Int8)
@@ -82,7 +84,7 @@ package struct Verb: Sendable {
     package static let all: [Verb] = rows.enumerated().map { Verb($1, index: $0) }
 
     /// The number of arguments, including the name; negative: at least so many (as in Redis).
-    package var arity: Int { Int(signedArity) }
+    @inlinable package var arity: Int { Int(signedArity) }
 
     /// First and last key among the arguments and the step between them, as in COMMAND INFO; 0 if
     /// there are none.
@@ -101,8 +103,9 @@ package struct Verb: Sendable {
     }
 
     /// Whether it executes a transaction.
-    package var isExecution: Bool { if case .exec = name { true } else { false } }
+    @inlinable package var isExecution: Bool { if case .exec = name { true } else { false } }
 
+    @inlinable
     package func accepts(argumentCount: Int) -> Bool {
         arity >= 0 ? argumentCount == arity : argumentCount >= -arity
     }
@@ -124,6 +127,7 @@ package struct Verb: Sendable {
         /// Distinguishes a zero in the name from padding.
         var byteCount: Int
 
+        @inline(__always)
         init?(_ name: Bytes) {
             guard let base = name.baseAddress, name.count > 0, name.count <= 16 else { return nil }
             byteCount = name.count
@@ -132,6 +136,7 @@ package struct Verb: Sendable {
         }
 
         /// The first `count` bytes, 1 to 8, read in two pieces that may overlap.
+        @inline(__always)
         private static func word(_ base: UnsafeRawPointer, _ count: Int) -> UInt64 {
             let rest = UInt64(count * 8)
             if count >= 4 {
@@ -144,6 +149,7 @@ package struct Verb: Sendable {
         }
 
         /// Adds 0x20 to each byte from A to Z, all eight at a time.
+        @inline(__always)
         private static func lowerCase(_ word: UInt64) -> UInt64 {
             let ones: UInt64 = 0x0101_0101_0101_0101
             let highest = 0x80 * ones
@@ -176,6 +182,7 @@ package struct Verb: Sendable {
             }
         }
 
+        @inline(__always)
         func find(_ key: Packed) -> Verb? {
             var place = key.place
             while let found = places[place] {
