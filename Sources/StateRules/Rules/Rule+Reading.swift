@@ -27,7 +27,7 @@ extension Rule {
             let message = "'keys' is missing; expected a key, a prefix that ends in /, or a glob"
             reader.note(OptionFault(reader.path, message))
         }
-        for pattern in keys where pattern.kind != .key && pattern.description.contains("//") {
+        for pattern in keys where pattern.kind != .key && pattern.hasEmptyLevel {
             let message = "\"\(pattern)\" matches only keys with nothing between two slashes"
             warnings.append(OptionFault(reader.path.member("keys"), message))
         }
@@ -265,5 +265,13 @@ extension Rule {
         case .ttl: return try reader.duration(limit.rawValue).map { Int64($0 / .milliseconds(1)) }
         default: return try reader.count(limit.rawValue).map { Int64($0) }
         }
+    }
+}
+
+extension Pattern {
+    /// Whether two slashes follow each other.
+    fileprivate var hasEmptyLevel: Bool {
+        let slash = UInt8(ascii: "/")
+        return zip(bytes, bytes.dropFirst()).contains { $0 == slash && $1 == slash }
     }
 }

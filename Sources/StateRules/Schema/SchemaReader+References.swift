@@ -70,11 +70,7 @@ extension SchemaReader {
         for part in pointer.utf8.split(separator: 0x2F, omittingEmptySubsequences: false)
             .dropFirst()
         {
-            let name = String(decoding: part, as: UTF8.self)
-                .split(separator: "~1", omittingEmptySubsequences: false)
-                .joined(separator: "/")
-                .split(separator: "~0", omittingEmptySubsequences: false)
-                .joined(separator: "~")
+            let name = unescaped(String(decoding: part, as: UTF8.self))
             if case .array? = document.value(at: found), let index = Int(name) {
                 found = found.element(index)
             } else {
@@ -85,6 +81,18 @@ extension SchemaReader {
             throw OptionFault(path, "\"\(text)\" names nothing")
         }
         return SchemaLibrary.Place(document: resource.document, path: found)
+    }
+
+    /// A part of a JSON pointer in which `~1` is `/` and `~0` is `~` (RFC 6901, section 4).
+    private func unescaped(_ part: String) -> String {
+        let pieces = part.split(separator: "~", omittingEmptySubsequences: false)
+        return pieces.dropFirst().reduce(String(pieces[0])) { name, piece in
+            switch piece.first {
+            case "0": name + "~" + piece.dropFirst()
+            case "1": name + "/" + piece.dropFirst()
+            default: name + "~" + piece
+            }
+        }
     }
 
     /// The address that references at a place are relative to, before its own `$id`.

@@ -19,7 +19,7 @@ struct URIReference {
             rest = rest[..<question]
         }
         if let colon = rest.firstIndex(of: ":"), colon > rest.startIndex,
-            !rest[..<colon].contains("/")
+            !rest[..<colon].utf8.contains(UInt8(ascii: "/"))
         {
             scheme = rest[..<colon]
             rest = rest[rest.index(after: colon)...]
@@ -69,11 +69,11 @@ struct URIReference {
     }
 
     private static func withoutDots(_ path: Substring) -> Substring {
-        guard path.contains("/.") || path.hasPrefix(".") else { return path }
+        let segments = path.split(separator: "/", omittingEmptySubsequences: false)
+        guard segments.contains(where: { $0.hasPrefix(".") }) else { return path }
         var parts: [Substring] = []
-        let all = path.split(separator: "/", omittingEmptySubsequences: false)
-        for (index, part) in all.enumerated() {
-            let isLast = index == all.count - 1
+        for (index, part) in segments.enumerated() {
+            let isLast = index == segments.count - 1
             switch part {
             case ".": if isLast { parts.append("") }
             case "..":

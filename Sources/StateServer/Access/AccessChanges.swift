@@ -9,7 +9,7 @@ final class AccessChanges {
     /// Their text; see ``KeyRules/accessText``.
     private var text = ""
     /// Whether they may name units of systemd.
-    var namesUnits: Bool { text.contains(" unit:") }
+    var namesUnits: Bool { text.split(separator: " ").contains { $0.hasPrefix("unit:") } }
     /// The revision since which the text is the same; 0 if it has always been.
     private var revision: Int64 = 0
     /// How often they have changed while this process runs.

@@ -91,7 +91,9 @@ package struct CommandSyntax: Sendable {
                 item.name = name
                 return item
             }
-            if let argument = next, !"[]<>|...".contains(argument), !argument.isToken {
+            if let argument = next, !["[", "]", "<", ">", "|", "..."].contains(argument),
+                !argument.isToken
+            {
                 index += 1
                 return CommandSyntax(
                     form: .argument(type: argument.argumentType),
