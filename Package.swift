@@ -162,7 +162,7 @@ let package = Package(
             name: "Examples",
             dependencies: [
                 "StateStore", "StateTesting", "StateContainers", "StateSQLite", "StateClient",
-                "StateEngine",
+                "StateEngine", "StateSecrets",
             ],
             swiftSettings: strict
         ),

@@ -61,6 +61,7 @@ struct Examples {
         .aggregateRoot, .budget, .sharedBudget, .liveQuery, .validationLevels,
         .budgetEverywhere, .mainActorStore, .mainActorListener, .scopedState, .observation,
         .stateValue, .search, .childReducers, .statics, .testScope, .sections, .migrations,
+        .secretState, .keptHistory, .plainWrites, .ownNames,
     ]
 
     static func main() async {

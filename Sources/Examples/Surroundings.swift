@@ -35,6 +35,12 @@ func textOfFile(_ path: String) -> String? {
     return String(decoding: bytes.prefix(count), as: UTF8.self)
 }
 
+/// The size of a file in bytes; 0 if there is none.
+func sizeOfFile(_ path: String) -> Int {
+    var facts = stat()
+    return stat(path, &facts) == 0 ? Int(facts.st_size) : 0
+}
+
 /// Replaces a file: a reader finds the complete old or new text.
 func writeFile(_ path: String, _ text: String) {
     guard let file = fopen("\(path).new", "w") else { return }

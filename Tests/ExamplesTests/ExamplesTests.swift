@@ -10,7 +10,8 @@ struct ExamplesTests {
         "effect-styles", "why-did-it-change", "redux-qbchat", "view-state", "aggregate-root",
         "budget", "live-query", "validation-levels", "main-actor-store", "main-actor-listener",
         "scoped-state", "observation", "state-value", "search", "child-reducers",
-        "static-containers", "test-scope", "query-sections", "migrations",
+        "static-containers", "test-scope", "query-sections", "migrations", "secret-state",
+        "kept-history", "set-and-overwrite", "own-names",
     ]
     private static let withDaemon = ["feature-toggle", "who-changed-it", "budget-everywhere"]
     private static let twice = ["redux-qbchat-shared", "budget-shared"]
@@ -48,7 +49,7 @@ struct ExamplesTests {
         #expect(result.exitCode == 0)
         let names = result.lines.compactMap { $0.split(separator: ":").first.map(String.init) }
         #expect(Set(names) == Set(Self.alone + Self.withDaemon + Self.twice))
-        #expect(names.count == 34)
+        #expect(names.count == 38)
     }
 
     @Test func `a pattern that is not there is an error`() throws {
