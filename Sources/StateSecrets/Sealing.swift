@@ -67,6 +67,15 @@ enum Sealing {
         return isDone ? plain : nil
     }
 
+    /// Differs between keys and does not reveal them: the SHA-256 of the key.
+    static func fingerprint(of key: SecretKey) -> [UInt8] {
+        var digest = [UInt8](repeating: 0, count: 32)
+        key.bytes.withBytes { bytes in
+            _ = EVP_Digest(bytes.baseAddress, bytes.count, &digest, nil, EVP_sha256(), nil)
+        }
+        return digest
+    }
+
     private static func withCipher(
         _ key: SecretKey,
         _ nonce: [UInt8],
@@ -106,7 +115,7 @@ extension StateCodec {
     ///   encrypted with another key, throw ``StateError/Code/undecodable``, and stay.
     public func sealed(with secretKey: SecretKey, for key: Key) -> StateCodec {
         let name = key.description
-        return StateCodec { (value) throws(StateError) in
+        var codec = StateCodec { (value) throws(StateError) in
             var plain: [UInt8]?
             do { plain = try Sealing.sealing { try encode(value) } } catch {
                 throw StateError(.rejected, "the secret value cannot be encoded")
@@ -130,5 +139,7 @@ extension StateCodec {
                 )
             }
         }
+        codec.seal = Sealing.fingerprint(of: secretKey)
+        return codec
     }
 }

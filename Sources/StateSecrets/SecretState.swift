@@ -26,7 +26,8 @@ public final class SecretState<Value: Codable & Sendable>: PersistentState<Value
     ///   - codec: Converts a value to the bytes that are encrypted.
     ///   - acceptsUnreadable: As in ``PersistentState``.
     /// - Throws: ``StateError/Code/undecodable`` if what is stored was changed or encrypted with
-    ///   another key; it stays. Else as ``PersistentState``.
+    ///   another key; it stays. The same if the key has a container in this process that has another
+    ///   secret key, or none. Else as ``PersistentState``.
     public init(
         _ defaultValue: Value,
         key: Key,

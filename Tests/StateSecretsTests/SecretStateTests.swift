@@ -57,6 +57,28 @@ struct SecretStateTests {
         }
     }
 
+    @Test func `beside a container of the same key, another secret key or none is refused`() throws
+    {
+        let database = SQLiteDatabase.inMemory
+        let keyspace = database.keyspace
+        func make(_ key: SecretKey) throws -> SecretState<Account> {
+            try SecretState(Account(), key: "account", in: keyspace, sealedWith: key)
+        }
+        let state = try make(key)
+        try state.modify { $0.password = Self.text }
+        for error in [
+            #expect(throws: StateError.self) { try make(SecretKey()) },
+            #expect(throws: StateError.self) {
+                try PersistentState(Account(), key: "account", in: keyspace)
+            },
+        ] {
+            #expect(error?.code == .undecodable)
+            #expect(error?.message.contains("'account'") == true)
+        }
+        #expect(try make(key).value.password == Self.text)
+        withExtendedLifetime((database, state)) {}
+    }
+
     @Test func `in a file, a secret has mode 0600 and cannot be read`() throws {
         let files = try StateDirectory(path: directory.path(of: "conf"))
         let state = try SecretState(

@@ -7,6 +7,8 @@ public import StateEngine
 public struct StateCodec<Value>: Sendable {
     private let encoding: @Sendable (Value) throws(StateError) -> [UInt8]?
     private let decoding: @Sendable ([UInt8]?) throws(StateError) -> Stored
+    /// Differs between codecs that encrypt with different keys; empty if it does not encrypt.
+    package var seal: [UInt8] = []
 
     /// A decoded value, and the version that it was migrated from: nil if it had the current
     /// version.

@@ -82,9 +82,17 @@ package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>,
         _ codec: StateCodec<Value>
     ) throws(StateError) -> PersistentCore {
         let hub = KeyspaceHub.of(keyspace)
-        return try hub.member(on: key) {
+        let core = try hub.member(on: key) {
             PersistentCore(defaultValue, key: key, in: hub, codec: codec)
         }
+        // Its value is that of the containers which are there: it is not decrypted once more.
+        guard core.codec.seal == codec.seal else {
+            throw StateError(
+                .undecodable,
+                "key '\(key)' has a container in this process with another secret key, or without one"
+            )
+        }
+        return core
     }
 
     /// The core of a key of a storage; if that cannot be opened, one that refuses changes.

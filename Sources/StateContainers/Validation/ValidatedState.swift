@@ -47,11 +47,13 @@ extension StateCodec {
             if !issues.isEmpty { throw StateError(rejecting: issues) }
             return value
         }
-        return StateCodec { (value) throws(StateError) in
+        var codec = StateCodec { (value) throws(StateError) in
             try encode(check(value))
         } decodeStored: { (bytes) throws(StateError) in
             let stored = try decodeStored(bytes)
             return (try check(stored.value), stored.migratedFrom)
         }
+        codec.seal = seal
+        return codec
     }
 }
