@@ -134,7 +134,29 @@ struct LogScan {
         else { return nil }
         repairsLeft -= 1
         let found = sums.flatMap { LogRepair.all(of: bytes, $0, stored) }
-        return found.count == 1 ? found[0] : nil
+        if found.count < 2 { return found.first }
+        let right = found.filter { repair in
+            var bytes = bytes
+            bytes[repair.offset] = repair.byte
+            let page = Array(bytes.dropFirst(LogPosition.frameHeaderByteCount))
+            return TreePage(page, isFirst: false).hasWholeRows
+        }
+        return right.count == 1 ? right[0] : nil
+    }
+}
+
+extension TreePage {
+    /// Whether it is a leaf of the history whose rows match their checksums, as far as they are on
+    /// it.
+    fileprivate var hasWholeRows: Bool {
+        guard kind == .leaf, cellCount <= pointerCount(before: bytes.count) else { return false }
+        return (0..<cellCount).allSatisfy { index in
+            guard let cell = cell(index) else { return false }
+            if cell.overflow > 0 { return true }
+            return bytes.withUnsafeBytes {
+                StoredRecord.wholeRow($0.slice(cell.local.lowerBound, cell.local.upperBound)) != nil
+            }
+        }
     }
 }
 
@@ -151,8 +173,8 @@ extension LogChecksum {
 /// The sums are linear: in a frame with *m* pairs of words behind a word *w*, adding *d* to *w*
 /// adds *d* times two numbers that depend only on *m*. So the effect of each difference in each
 /// byte is known. If exactly one byte has the observed effect, it is the wrong one, if only one is
-/// wrong. Of the higher bytes of a word often several do; then the frame is not repaired. The rows
-/// have checksums of their own.
+/// wrong. Of the higher bytes of a word often several do; then it is the one with which the rows on
+/// the page match their own checksums. If that may be several, the frame is not repaired.
 struct LogRepair: Hashable {
     /// The offset of the byte.
     let offset: Int
