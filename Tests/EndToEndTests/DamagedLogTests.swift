@@ -69,7 +69,8 @@ struct DamagedLogTests {
         #expect(check.text.contains("is \(target)/stated.db-wal missing?"), "\(check)")
     }
 
-    /// Somewhere in the log; the lowest byte of a word, which the checksum tells, or the highest one.
+    /// Somewhere in the log; the lowest byte of a word, which the checksum tells, or the highest one,
+    /// which it may not.
     @Test(arguments: [0.02, 0.5, 0.98], [0, 3])
     func
         `one byte of the log of a killed daemon: the start is refused, the check finds it, a salvage gives all`(
@@ -101,8 +102,10 @@ struct DamagedLogTests {
             ["--salvage", "--data", daemon.dataPath, "--to", target]
         )
         #expect(salvage.exitCode == 0, "\(salvage)")
-        let finding = byte == 0 ? "repaired: frame " : "frame "
-        #expect(salvage.lines.first?.hasPrefix(finding) == true, "\(salvage)")
+        // Of a highest byte the rows on its page tell, unless it is in none of them.
+        let line = salvage.lines.first ?? ""
+        let isRepaired = line.hasPrefix("repaired: frame ")
+        #expect(isRepaired || byte == 3 && line.hasPrefix("frame "), "\(salvage)")
         #expect(salvage.lines.last?.hasPrefix("rows 500, entries 500, ") == true, "\(salvage)")
         #expect(try files() == before)
         let socket = daemon.directory.path(of: "other")
