@@ -89,7 +89,8 @@ package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>,
         guard core.codec.seal == codec.seal else {
             throw StateError(
                 .undecodable,
-                "key '\(key)' has a container in this process with another secret key, or without one"
+                "key '\(key)' has a container in this process with another secret key, or without "
+                    + "one; make all of its containers with the same"
             )
         }
         return core
