@@ -35,7 +35,7 @@ func textOfFile(_ path: String) -> String? {
     return String(decoding: bytes.prefix(count), as: UTF8.self)
 }
 
-/// The size of a file in bytes; 0 if there is none.
+/// The size of a file in bytes; 0 if the file does not exist.
 func sizeOfFile(_ path: String) -> Int {
     var facts = stat()
     return stat(path, &facts) == 0 ? Int(facts.st_size) : 0

@@ -73,7 +73,7 @@ struct FailedCompactionTests {
 
 /// After a commit that the disk had no room for.
 struct RoomTests {
-    @Test func `a full disk is looked at again, although no writer comes`() throws {
+    @Test func `a full disk is looked at again, although nobody writes`() throws {
         let backing = CompactingHeldBacking()
         let keyspace = try LocalKeyspace(backing: backing)
         defer { keyspace.close() }

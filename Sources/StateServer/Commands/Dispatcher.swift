@@ -99,7 +99,7 @@ final class Dispatcher {
             if let client { client.revisionBefore = context.core.newestRevision }
             // Nearly all commands have few arguments.
             if arguments.count > 64 { try settings.options.checkSteps(verb, arguments, context) }
-            // Not bound to a name: nearly always there is none, and that costs no call.
+            // `if let` would retain it; nearly all commands are outside of a transaction.
             if context.connection.session.transaction != nil, !TransactionCommands.runsInside(verb)
             {
                 try queue(verb, arguments, byteCount: raw.count, context)
