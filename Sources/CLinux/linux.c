@@ -284,8 +284,8 @@ void clinux_use_one_heap(void) { mallopt(M_ARENA_MAX, 1); }
 // comparison.
 const char *clinux_advised_end = (const char *)UINTPTR_MAX;
 
-void clinux_use_huge_pages(void) {
-    mallopt(M_TOP_PAD, 4 << 20);
+void clinux_use_huge_pages(int growth) {
+    mallopt(M_TOP_PAD, growth);
     clinux_advised_end = NULL;
     clinux_advise_growth();
 }
@@ -307,7 +307,10 @@ size_t clinux_heap_byte_count(void) {
     return heap.uordblks + heap.hblkhd;
 }
 
-size_t clinux_free_heap_byte_count(void) { return mallinfo2().fordblks; }
+size_t clinux_free_heap_byte_count(void) {
+    struct mallinfo2 heap = mallinfo2();
+    return heap.fordblks - heap.keepcost;
+}
 
 int64_t clinux_birth_time(int descriptor) {
     struct statx status;

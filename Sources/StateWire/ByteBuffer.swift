@@ -62,24 +62,41 @@ package struct ByteBuffer: ~Copyable {
 
     /// Appends `prefix`, a number in decimal digits, and CR LF.
     package mutating func appendLine(_ prefix: UInt8, _ number: Int) {
-        let line = reserve(24).assumingMemoryBound(to: UInt8.self)
+        let target = reserve(ByteBuffer.lineByteCount)
+        end += ByteBuffer.writeLine(prefix, number, to: target)
+    }
+
+    /// Appends a line of `prefix` and the number of `bytes`, then the bytes and CR LF.
+    package mutating func appendBlock(_ prefix: UInt8, _ bytes: Bytes) {
+        let target = reserve(ByteBuffer.lineByteCount + bytes.count + 2)
+        let length = ByteBuffer.writeLine(prefix, bytes.count, to: target)
+        if let source = bytes.baseAddress { memcpy(target + length, source, bytes.count) }
+        let lineEnd = UInt16(littleEndian: 0x0A0D)
+        target.storeBytes(of: lineEnd, toByteOffset: length + bytes.count, as: UInt16.self)
+        end += length + bytes.count + 2
+    }
+
+    /// What ``writeLine(_:_:to:)`` writes at most: a prefix, a sign, 19 digits, CR and LF.
+    private static let lineByteCount = 24
+
+    /// - Returns: How many bytes it has written.
+    @inline(__always)
+    private static func writeLine(
+        _ prefix: UInt8,
+        _ number: Int,
+        to target: UnsafeMutableRawPointer
+    ) -> Int {
+        let line = target.assumingMemoryBound(to: UInt8.self)
         line[0] = prefix
-        var length = 1
-        if number < 0 {
-            line[1] = UInt8(ascii: "-")
-            length = 2
-        }
+        if number < 0 { line[1] = UInt8(ascii: "-") }
         var rest = number.magnitude
-        var digits = 1
-        var power: UInt = 10
-        while digits < 20, rest >= power {
-            digits += 1
-            let (next, overflows) = power.multipliedReportingOverflow(by: 10)
-            if overflows { break }
-            power = next
-        }
-        var index = length + digits
-        length = index
+        var length = number < 0 ? 2 : 1
+        repeat {
+            length += 1
+            rest /= 10
+        } while rest > 0
+        rest = number.magnitude
+        var index = length
         repeat {
             index -= 1
             line[index] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
@@ -87,7 +104,7 @@ package struct ByteBuffer: ~Copyable {
         } while rest > 0
         line[length] = UInt8(ascii: "\r")
         line[length + 1] = UInt8(ascii: "\n")
-        end += length + 2
+        return length + 2
     }
 
     /// Room for `byteCount` more bytes at the end; ``extend(by:)`` says how many of them were

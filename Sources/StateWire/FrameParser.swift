@@ -5,6 +5,7 @@ package import StateModel
 /// It remembers what it has parsed of an incomplete frame, so it does not rescan a large value that
 /// arrives in many pieces. It refers to arguments in the buffer: a value is copied once, into its
 /// entry.
+@usableFromInline
 package struct FrameParser: ~Copyable {
     package struct Limits: Sendable {
         /// One argument, in bytes.
@@ -39,10 +40,10 @@ package struct FrameParser: ~Copyable {
     private var argumentCount = 0
     private var position = 0
     private(set) var spans = UnsafeMutablePointer<Arguments.Span>.allocate(capacity: 8)
-    private var spanCapacity = 8
+    @usableFromInline var spanCapacity = 8
 
     /// The approximate memory for the arguments of one command.
-    package var footprint: Int { spanCapacity * MemoryLayout<Arguments.Span>.stride }
+    @inlinable package var footprint: Int { spanCapacity * MemoryLayout<Arguments.Span>.stride }
     var spanCount = 0
 
     // A frame that is being skipped.

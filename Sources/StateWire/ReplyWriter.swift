@@ -20,11 +20,7 @@ extension ByteBuffer {
         appendLine(UInt8(ascii: ":"), Int(number))
     }
 
-    package mutating func writeBulk(_ bytes: Bytes) {
-        appendLine(UInt8(ascii: "$"), bytes.count)
-        append(bytes)
-        append("\r\n")
-    }
+    package mutating func writeBulk(_ bytes: Bytes) { appendBlock(UInt8(ascii: "$"), bytes) }
 
     package mutating func writeBulk(_ bytes: [UInt8]) { bytes.withUnsafeBytes { writeBulk($0) } }
 

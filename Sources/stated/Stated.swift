@@ -13,8 +13,9 @@ import StateServer
 enum Stated {
     static func main() {
         clinux_return_large_blocks()
-        clinux_use_huge_pages()
-        if MachineMemory.addressLimit != nil { clinux_use_one_heap() }
+        let hasFewAddresses = MachineMemory.addressLimit != nil
+        clinux_use_huge_pages(hasFewAddresses ? 4 << 20 : 16 << 20)
+        if hasFewAddresses { clinux_use_one_heap() }
         // If nobody reads the log any more, writing it must not end the daemon.
         signal(SIGPIPE, SIG_IGN)
         let log = Log.standardError()

@@ -174,7 +174,8 @@ const char *clinux_program_name(void);
 
 /// Bytes that malloc has allocated.
 size_t clinux_heap_byte_count(void);
-/// Freed bytes that malloc can allocate again. It walks through them.
+/// Freed bytes that malloc can allocate again, without those at the end of the heap, which were
+/// perhaps never used. It walks through them.
 size_t clinux_free_heap_byte_count(void);
 /// Makes malloc return blocks of 1 MiB and more to the kernel when they are freed.
 ///
@@ -188,11 +189,15 @@ void clinux_return_large_blocks(void);
 /// counts like memory.
 void clinux_use_one_heap(void);
 
-/// Makes the heap of the main thread grow by 4 MiB at a time, in huge pages.
+/// Makes the heap of the main thread grow by `growth` bytes at a time, in huge pages.
+///
+/// The huge page at the end of the heap is not whole until the heap grows, so small pages stand in
+/// for it: one of those that fit into `growth`. Until they are used, bytes take addresses but no
+/// memory; as many stay with the process when everything is freed.
 ///
 /// With small pages, nearly every access to an entry among many misses the processor's page table
 /// cache. If the kernel's transparent_hugepage is `never`, nothing changes.
-void clinux_use_huge_pages(void);
+void clinux_use_huge_pages(int growth);
 extern const char *clinux_advised_end;
 void clinux_advise_growth(void);
 /// Must be called with memory that malloc has just allocated: if the heap has grown, advises the

@@ -38,7 +38,7 @@ final class ReplyGate {
         } catch {
             refuse(error, from: start, context)
         }
-        send(from: start, context)
+        send(from: start, &context)
         turn.note(&context)
     }
 
@@ -51,7 +51,7 @@ final class ReplyGate {
 
     /// Sends the reply that begins at `start` in the output, or holds it until the commits that it
     /// depends on are durable.
-    func send(from start: Int, _ context: borrowing CommandContext) {
+    func send(from start: Int, _ context: inout CommandContext) {
         if context.connection.session.silence != .none,
             silence(context.connection, from: start)
         {

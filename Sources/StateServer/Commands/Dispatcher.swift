@@ -87,7 +87,7 @@ final class Dispatcher {
         do throws(StateError) {
             let verb = try findVerb(arguments, context)
             if context.connection.session.isSubscribed { try context.checkMayRun(verb, arguments) }
-            if let reason = whatToWaitFor(verb, arguments, context) { return .wait(reason) }
+            if let reason = whatToWaitFor(verb, arguments, &context) { return .wait(reason) }
             if registry.hasMonitors { monitors.send(verb, arguments, context) }
             context.connection.session.commandCount += 1
             context.connection.session.lastCommand = verb.name
@@ -116,7 +116,7 @@ final class Dispatcher {
             statistics.end(running, since: began, arguments, context.connection, at: context.time)
         }
         lastWeight += (context.output.count - start) >> 12
-        gate.send(from: start, context)
+        gate.send(from: start, &context)
         if context.isExecuting { context.endExecution() }
         if !channels.channels.postponed.isEmpty { channels.channels.publishPostponed() }
         return .done
@@ -151,7 +151,7 @@ final class Dispatcher {
     private func whatToWaitFor(
         _ verb: Verb,
         _ arguments: Arguments,
-        _ context: borrowing CommandContext
+        _ context: inout CommandContext
     ) -> Inbound.Pause? {
         // Of the writes only a revert does.
         let looksBack = (!verb.isWrite || verb.name == .stateRevert) && verb.looksBack(arguments)
