@@ -19,7 +19,7 @@ struct Verb: Sendable {
     var usage: String { "statectl \(line)" }
 
     /// Whether a command to run follows `--`.
-    var takesCommand: Bool { line.contains("-- COMMAND") }
+    var takesCommand: Bool { line.hasSuffix("-- COMMAND…") }
 
     private init(
         _ line: String,

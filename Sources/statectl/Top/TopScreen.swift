@@ -13,7 +13,8 @@ struct TopScreen {
     init() {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap { environmentVariable($0) }
             .first
-        let isUnicode = locale?.lowercased().contains("utf") ?? false
+        let encoding = locale?.lowercased().split(separator: ".").last
+        let isUnicode = encoding?.hasPrefix("utf") ?? false
         blocks = Array(isUnicode ? " ▁▂▃▄▅▆▇█" : " .:-=+*#@")
     }
 
