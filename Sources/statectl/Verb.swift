@@ -19,7 +19,7 @@ struct Verb: Sendable {
     var usage: String { "statectl \(line)" }
 
     /// Whether a command to run follows `--`.
-    var takesCommand: Bool { line.hasSuffix("-- COMMAND…") }
+    var takesCommand: Bool { line.split(separator: " ").contains { $0.hasPrefix("COMMAND") } }
 
     private init(
         _ line: String,
