@@ -18,6 +18,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -41,6 +42,14 @@ int clinux_epoll_modify(int epoll, int descriptor, uint32_t events, uint64_t dat
 
 int clinux_epoll_remove(int epoll, int descriptor) {
     return control(epoll, EPOLL_CTL_DEL, descriptor, 0, 0);
+}
+
+ssize_t clinux_receive(int descriptor, void *bytes, size_t count) {
+    return syscall(SYS_recvfrom, descriptor, bytes, count, MSG_DONTWAIT, NULL, NULL);
+}
+
+ssize_t clinux_send(int descriptor, const void *bytes, size_t count) {
+    return syscall(SYS_sendto, descriptor, bytes, count, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0);
 }
 
 int clinux_epoll_wait(int epoll, struct clinux_event *events, int count, int64_t timeout_ns) {

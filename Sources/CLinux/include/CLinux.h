@@ -28,6 +28,13 @@ struct clinux_event {
     uint32_t events;
 };
 
+/// recv and send of a socket, without waiting and without SIGPIPE.
+///
+/// The C library's own are points where a thread can be cancelled: in a process with threads that takes
+/// two locked instructions before and two after each call.
+ssize_t clinux_receive(int descriptor, void *bytes, size_t count);
+ssize_t clinux_send(int descriptor, const void *bytes, size_t count);
+
 int clinux_epoll_create(void);
 int clinux_epoll_add(int epoll, int descriptor, uint32_t events, uint64_t data);
 int clinux_epoll_modify(int epoll, int descriptor, uint32_t events, uint64_t data);

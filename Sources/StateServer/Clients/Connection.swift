@@ -101,9 +101,8 @@ final class Connection {
 
     /// Reads available input, at most `byteCount` bytes, to the end of `buffer`.
     func receive(into buffer: inout ByteBuffer, _ byteCount: Int) -> Received {
-        let flags = Int32(MSG_DONTWAIT)
         while true {
-            let count = recv(descriptor, buffer.reserve(byteCount), byteCount, flags)
+            let count = clinux_receive(descriptor, buffer.reserve(byteCount), byteCount)
             if count > 0 {
                 buffer.extend(by: count)
                 return .bytes(count)

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import StateEngine
 import StateWire
@@ -237,9 +238,8 @@ struct Outbound: ~Copyable {
                 hasMoreToSend = true
                 return true
             }
-            let flags = Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL)
             let waiting = bytes.bytes
-            let count = send(descriptor, waiting.baseAddress, min(waiting.count, left), flags)
+            let count = clinux_send(descriptor, waiting.baseAddress, min(waiting.count, left))
             if count >= 0 {
                 bytes.removeFirst(count)
                 left -= count
