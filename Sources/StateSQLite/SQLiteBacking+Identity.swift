@@ -36,7 +36,7 @@ extension SQLiteBacking {
             try metadata.set(.leastRevision, "\(copy.revision)")
             try metadata.set(identity)
         }
-        onFinding(
+        reports.onFinding(
             "\(location.database) was copied or restored (\(objection)); "
                 + "continuing under a new epoch after revision \(copy.revision)"
         )
@@ -79,7 +79,7 @@ extension SQLiteBacking {
             // A full disk, or another process that holds the write lock: the stamp knows both
             // generations, and the values can be read.
             if connection.isInTransaction { try connection.execute("ROLLBACK") }
-            onFinding("serving \(location.database) read-only: \(error)")
+            reports.onFinding("serving \(location.database) read-only: \(error)")
             return
         }
         stamp.acknowledged = AcknowledgedCommit(revision: revision, log: log.end)

@@ -280,19 +280,20 @@ extension SQLiteBacking {
     /// Records the number of rows, empties the log, closes the database and releases the lock.
     ///
     /// If files of the store were removed or replaced meanwhile, nothing is written to the files
-    /// that now have their names, and `lossAtClose` reports it.
+    /// that now have their names, and `reports.lossAtClose` reports it.
     public func close() {
         let wasLoaded = ownership != nil
         ownership = nil
         inTurn {
             guard let closing = open else {
                 if wasLoaded {
-                    lossAtClose = fileFinding ?? "\(location.database) could not be opened again"
+                    reports.lossAtClose =
+                        fileFinding ?? "\(location.database) could not be opened again"
                 }
                 return
             }
             open = nil
-            lossAtClose = fileFinding
+            reports.lossAtClose = fileFinding
             gauges.note(closing.finish())
         }
     }

@@ -7,8 +7,7 @@ import Synchronization
 ///
 /// ``load(_:)`` is called first and once. After that, calls must not overlap, as ``Backing`` says;
 /// only ``status`` may be read at any time. This, the lock around the status, and that `clock`,
-/// `onCheckpoint` and `onFinding` are not changed after the load are the proof of `@unchecked
-/// Sendable`.
+/// `reports` are not changed after the load are the proof of `@unchecked Sendable`.
 ///
 /// A store that is released without ``close()`` is as after a crash: everything committed is there.
 public final class SQLiteBacking: Backing, @unchecked Sendable {
@@ -94,24 +93,25 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     let pause = CompactionPause()
     let gate = HistoryGate()
 
-    /// Called on the commit thread when a checkpoint fails after a successful one, and with nil
-    /// when one succeeds again.
-    ///
-    /// Must be set before the load.
-    package var onCheckpoint: @Sendable (_ failure: String?) -> Void = { _ in }
+    /// Who is informed must be set before the load.
+    package var reports = Reports()
 
-    /// Called by ``load(_:)`` with each problem that did not stop it, as a sentence.
-    ///
-    /// Must be set before.
-    package var onFinding: @Sendable (_ finding: String) -> Void = { _ in }
+    /// What goes wrong, and who is informed of it.
+    package struct Reports: Sendable {
+        /// Called on the commit thread when a checkpoint fails after a successful one, and with nil
+        /// when one succeeds again.
+        package var onCheckpoint: @Sendable (_ failure: String?) -> Void = { _ in }
+        /// Called by ``SQLiteBacking/load(_:)`` with each problem that did not stop it.
+        package var onFinding: @Sendable (_ finding: String) -> Void = { _ in }
+        /// Which file of the store was missing or replaced when it was closed, as a sentence.
+        package internal(set) var lossAtClose: String?
+    }
 
     /// CLOCK_BOOTTIME in milliseconds, for the age of history.
     ///
     /// Tests may replace it before the load.
     package var clock: @Sendable () -> Int64 = { clinux_boottime_milliseconds() }
 
-    /// Which file of the store was missing or replaced when it was closed, as a sentence.
-    package internal(set) var lossAtClose: String?
     /// Which file of the store is missing or replaced, as a sentence; nil if none is.
     ///
     /// May be read on any thread.
@@ -234,7 +234,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         guard let status else { return }
         let known = gauges.note(status)
         if (status.checkpointFailure == nil) != (known.checkpointFailure == nil) {
-            onCheckpoint(status.checkpointFailure)
+            reports.onCheckpoint(status.checkpointFailure)
         }
     }
 

@@ -51,7 +51,7 @@ struct ChosenBacking {
         _ log: Log
     ) -> ChosenBacking {
         let sqlite = SQLiteBacking(directory: directory, history: configuration.history)
-        sqlite.onCheckpoint = { failure in
+        sqlite.reports.onCheckpoint = { failure in
             log.write(
                 failure: failure.map {
                     "checkpoint failed, the write-ahead log keeps growing: \($0)"
@@ -61,7 +61,7 @@ struct ChosenBacking {
                 .checkpointRestored
             )
         }
-        sqlite.onFinding = { log.write(.warning, .storeFinding, $0) }
+        sqlite.reports.onFinding = { log.write(.warning, .storeFinding, $0) }
         sqlite.reserveByteCount = Int64(configuration.limits[.reserveBytes])
         return ChosenBacking(
             backing: sqlite,
@@ -72,7 +72,7 @@ struct ChosenBacking {
                 sqlite.history = history
                 sqlite.reserveByteCount = Int64(reserveByteCount)
             },
-            loss: { sqlite.lossAtClose }
+            loss: { sqlite.reports.lossAtClose }
         )
     }
 

@@ -87,13 +87,13 @@ struct RuleAccessTests {
     }
 
     @Test func `rules of access are the same where they say the same`() throws {
-        let text = try table(#""read": ["ann", "group:audio"]"#).byKey.accessText
+        let text = try table(#""read": ["ann", "group:audio"]"#).byKey.access.text
         #expect(
-            try table(#""read": ["group:29", "1000"], "readonly": true"#).byKey.accessText == text
+            try table(#""read": ["group:29", "1000"], "readonly": true"#).byKey.access.text == text
         )
-        #expect(try table(#""read": ["ann"]"#).byKey.accessText != text)
-        #expect(try table(#""watch": ["ann", "group:audio"]"#).byKey.accessText != text)
-        #expect(try table(#""readonly": true"#).byKey.accessText.isEmpty)
+        #expect(try table(#""read": ["ann"]"#).byKey.access.text != text)
+        #expect(try table(#""watch": ["ann", "group:audio"]"#).byKey.access.text != text)
+        #expect(try table(#""readonly": true"#).byKey.access.text.isEmpty)
     }
 
     @Test(arguments: [

@@ -58,7 +58,7 @@ struct CheckpointTests {
     @Test func `a reader costs no commit, is told of, and its log is cut back`() throws {
         let backing = store.backing()
         let told = Observed<[String?]>([])
-        backing.onCheckpoint = { failure in told.update { $0.append(failure) } }
+        backing.reports.onCheckpoint = { failure in told.update { $0.append(failure) } }
         _ = try backing.load { _ in }
         try commit(1...10, to: backing)
         let reader = try Stranger(store.database)

@@ -78,6 +78,20 @@ extension KeyspaceCore {
     }
 }
 
+/// What the access options of all rules amount to.
+package struct RuledAccess: Sendable {
+    /// A fingerprint of the options: whoever remembers it can detect a change; empty without any.
+    package var text = ""
+    /// The principals that some rule makes administrators.
+    package var administrators: [Principal] = []
+    /// The readers of each rule that names any.
+    package var readers: [[Principal]] = []
+    /// Whom rules let read and watch, the most specific first.
+    package var allowed: [AllowedPattern] = []
+
+    package init() {}
+}
+
 /// A pattern of a rule with a list of whom it allows an action.
 package struct AllowedPattern: Sendable {
     package let pattern: Pattern
@@ -102,7 +116,7 @@ extension KeyRules {
         // A watcher receives values, so it must be allowed to read.
         let actions = action == .watch ? [KeyAction.read, .watch] : [action]
         return actions.allSatisfy { action in
-            for list in allowed where list.action == action {
+            for list in access.allowed where list.action == action {
                 remaining -= 1
                 guard remaining > 0 else { return true }
                 guard patterns.allSatisfy({ list.pattern.mayMeet($0) }) else { continue }

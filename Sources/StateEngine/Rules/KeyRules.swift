@@ -20,19 +20,22 @@ package final class KeyRules: @unchecked Sendable {
     /// Overlapping globs can make very many sets; above this number, all are made again.
     package static let nodeLimit = 65_536
 
-    private let patterns: [Pattern]
-    /// The index of the rule of each pattern.
-    private let owners: [Int]
-    private let index: PatternIndex
+    private struct Patterns {
+        /// In the order of the configuration.
+        let all: [Pattern]
+        /// The index of the rule of each pattern.
+        let owners: [Int]
+        let index: PatternIndex
+    }
+
+    private let patterns: Patterns
     private let makeRule: @Sendable (_ matching: [Int]) -> KeyRule
     /// The node for each pattern that matches alone; 0 before it is made.
     @exclusivity(unchecked) private var firstNodes: [Int]
     @exclusivity(unchecked) private var nodes = [Node(matching: [], rule: nil)]
 
-    /// A fingerprint of the access options: whoever remembers it can detect a change.
-    package let accessText: String
-    private let administrators: [Principal]
-    private let readers: [[Principal]]
+    /// What the access options amount to; set by the creator of the rules.
+    package var access = RuledAccess()
     /// The options of the rule whose keys are `/`, and of it alone; nil if there is none.
     package let ruleOfAll: KeyRule?
     /// The patterns of the rules that keep their keys in memory.
@@ -47,8 +50,6 @@ package final class KeyRules: @unchecked Sendable {
     package var standards = StandardValues()
     /// The patterns of the rules that have changes logged; set by the creator of the rules.
     package var audits: [AuditedPattern] = []
-    /// Whom rules let read and watch, the most specific first; set by the creator of the rules.
-    package var allowed: [AllowedPattern] = []
     /// The usage of each rule's keys; empty if no rule limits it.
     let usages: [KeyUsage]
     let texts: any RuleTexts
@@ -56,9 +57,6 @@ package final class KeyRules: @unchecked Sendable {
     /// - Parameters:
     ///   - patterns: The patterns of the rules, in the order of the configuration.
     ///   - owners: The index of the rule of each pattern; nil if each rule has one.
-    ///   - accessText: A fingerprint of the access options; empty if there are none.
-    ///   - administrators: The principals that some rule makes administrators.
-    ///   - readers: The readers of each rule that names any.
     ///   - memoryPatterns: The patterns of the rules that keep their keys in memory.
     ///   - retentions: What the rules keep of the history, of each that says so.
     ///   - deferredPatterns: The patterns of the rules that let storage have their keys later.
@@ -69,9 +67,6 @@ package final class KeyRules: @unchecked Sendable {
     package init(
         _ patterns: [Pattern],
         owners: [Int]? = nil,
-        accessText: String = "",
-        administrators: [Principal] = [],
-        readers: [[Principal]] = [],
         memoryPatterns: [Pattern],
         retentions: [KeyRetention] = [],
         deferredPatterns: [Pattern] = [],
@@ -79,17 +74,17 @@ package final class KeyRules: @unchecked Sendable {
         texts: any RuleTexts,
         makeRule: @escaping @Sendable (_ matching: [Int]) -> KeyRule
     ) {
-        self.patterns = patterns
-        self.owners = owners ?? Array(patterns.indices)
-        self.accessText = accessText
-        (self.administrators, self.readers) = (administrators, readers)
+        self.patterns = Patterns(
+            all: patterns,
+            owners: owners ?? Array(patterns.indices),
+            index: PatternIndex(patterns)
+        )
         self.memoryPatterns = memoryPatterns
         self.retentions = retentions
         self.deferredPatterns = deferredPatterns
         self.usages = usages
         self.texts = texts
         self.makeRule = makeRule
-        index = PatternIndex(patterns)
         firstNodes = Array(repeating: 0, count: patterns.count)
         let all = patterns.indices.filter { patterns[$0] == .everything }
         ruleOfAll = all.isEmpty ? nil : makeRule(all)
@@ -98,29 +93,27 @@ package final class KeyRules: @unchecked Sendable {
     /// A copy of the rules for another thread.
     package init(copying rules: KeyRules) {
         patterns = rules.patterns
-        (owners, index) = (rules.owners, rules.index)
-        firstNodes = Array(repeating: 0, count: patterns.count)
+        firstNodes = Array(repeating: 0, count: patterns.all.count)
         makeRule = rules.makeRule
-        (accessText, administrators) = (rules.accessText, rules.administrators)
-        (readers, ruleOfAll, usages) = (rules.readers, rules.ruleOfAll, rules.usages)
+        (access, ruleOfAll, usages) = (rules.access, rules.ruleOfAll, rules.usages)
         (memoryPatterns, deferredPatterns) = (rules.memoryPatterns, rules.deferredPatterns)
         (lifetimes, retentions) = (rules.lifetimes, rules.retentions)
-        (standards, audits, allowed) = (rules.standards, rules.audits, rules.allowed)
+        (standards, audits) = (rules.standards, rules.audits)
         texts = rules.texts
     }
 
-    var isEmpty: Bool { patterns.isEmpty && standards.isEmpty }
+    var isEmpty: Bool { patterns.all.isEmpty && standards.isEmpty }
 
-    package var limitsAccess: Bool { !accessText.isEmpty }
+    package var limitsAccess: Bool { !access.text.isEmpty }
 
     /// Whether some rule makes `subject` an administrator.
     package func namesAdministrator(_ subject: Subject) -> Bool {
-        administrators.contains { $0.means(subject, owner: subject.uid) }
+        access.administrators.contains { $0.means(subject, owner: subject.uid) }
     }
 
     /// Whether no rule can prevent `subject` from reading a key.
     func showsEverything(to subject: Subject) -> Bool {
-        readers.allSatisfy { $0.contains { $0.means(subject, owner: nil) } }
+        access.readers.allSatisfy { $0.contains { $0.means(subject, owner: nil) } }
     }
 
     /// The options for a key; nil if no rule matches.
@@ -130,7 +123,7 @@ package final class KeyRules: @unchecked Sendable {
 
     /// The patterns of the rule with an index.
     func patterns(of rule: Int) -> [Pattern] {
-        zip(owners, patterns).compactMap { $0 == rule ? $1 : nil }
+        zip(patterns.owners, patterns.all).compactMap { $0 == rule ? $1 : nil }
     }
 
     /// The number of known sets of rules that match together, including the empty one.
@@ -142,7 +135,7 @@ package final class KeyRules: @unchecked Sendable {
     private func node(of key: Bytes) -> Int {
         if nodes.count > KeyRules.nodeLimit { forgetNodes() }
         var node = 0
-        index.forEachMatch(key) { rule in
+        patterns.index.forEachMatch(key) { rule in
             let first = node == 0 ? firstNodes[rule] : 0
             node = first > 0 ? first : self.node(behind: node, rule)
         }
@@ -152,7 +145,7 @@ package final class KeyRules: @unchecked Sendable {
     @inline(never)
     private func forgetNodes() {
         nodes = [Node(matching: [], rule: nil)]
-        firstNodes = Array(repeating: 0, count: patterns.count)
+        firstNodes = Array(repeating: 0, count: patterns.all.count)
     }
 
     private func node(behind node: Int, _ rule: Int) -> Int {

@@ -35,9 +35,6 @@ package struct RuleTable: Sendable {
         byKey = KeyRules(
             patterns.all,
             owners: patterns.owners,
-            accessText: RuleTable.accessText(rules),
-            administrators: rules.flatMap { $0.access[.admin] ?? [] },
-            readers: rules.compactMap { $0.access[.read] },
             memoryPatterns: rules.filter { $0.backing == .memory }.flatMap(\.keys),
             retentions: rules.compactMap(\.history),
             deferredPatterns: rules.filter { $0.durability == .interval }.flatMap(\.keys),
@@ -49,7 +46,10 @@ package struct RuleTable: Sendable {
         }
         byKey.lifetimes = Set(rules.compactMap(\.lifetime))
         byKey.standards = defaults.standards(besides: rules)
-        byKey.allowed = patterns.sorted(Array(patterns.all.indices)).flatMap { place in
+        byKey.access.text = RuleTable.accessText(rules)
+        byKey.access.administrators = rules.flatMap { $0.access[.admin] ?? [] }
+        byKey.access.readers = rules.compactMap { $0.access[.read] }
+        byKey.access.allowed = patterns.sorted(Array(patterns.all.indices)).flatMap { place in
             [KeyAction.read, .watch].compactMap { action in
                 rules[patterns.owners[place]].access[action].map {
                     AllowedPattern(patterns.all[place], action, $0)

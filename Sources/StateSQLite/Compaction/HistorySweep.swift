@@ -30,24 +30,33 @@ final class HistorySweep {
 
     private let connection: SQLiteConnection
     private let metadata: StoreMetadata
-    private let finder: RowFinder
-    private let scan: SQLiteStatement
-    private let deleteRun: SQLiteStatement
+    private let statements: Statements
     let stretchRows: StretchRows
+
+    private struct Statements {
+        let finder: RowFinder
+        let scan: SQLiteStatement
+        let deleteRun: SQLiteStatement
+    }
 
     /// The range; nil between two.
     private(set) var plan: SweepPlan?
-    /// What the range goes up to at most.
-    private var target: Int64 = 0
-    /// Numbers below this were read.
-    private var nextNumber: Int64 = 0
-    /// Where the range ends: nil while it is read.
-    private var end: SweepPlan.End?
+    private var range = Range()
     private var cursor = SweepPlan.Cursor()
     /// The stretch that is swept.
     var stretch: StretchSweep?
     /// What is taken back if a transaction fails.
     private var before: (cursor: SweepPlan.Cursor, stretch: StretchSweep?, compacted: Int64)?
+
+    /// How far the range was read.
+    private struct Range {
+        /// What it goes up to at most.
+        var target: Int64 = 0
+        /// Numbers below this were read.
+        var nextNumber: Int64 = 0
+        /// Where it ends: nil while it is read.
+        var end: SweepPlan.End?
+    }
 
     /// Begins with the rows that a load has found.
     ///
@@ -60,16 +69,18 @@ final class HistorySweep {
         rows = loaded.rows
         isComplete = loaded.isComplete
         let finder = try RowFinder(connection)
-        self.finder = finder
         ruled = try RuleSweep(connection, finder, loaded)
-        deleteRun = try connection.prepare("DELETE FROM history WHERE number BETWEEN ? AND ?")
         stretchRows = try StretchRows(connection, finder)
-        scan = try connection.prepare(
-            """
-            SELECT number, revision, ordinal, previous_revision, previous_ordinal, length(value),
-                CASE WHEN value IS NULL THEN key END
-            FROM history WHERE number>=? AND number<? ORDER BY number
-            """
+        statements = Statements(
+            finder: finder,
+            scan: try connection.prepare(
+                """
+                SELECT number, revision, ordinal, previous_revision, previous_ordinal,
+                    length(value), CASE WHEN value IS NULL THEN key END
+                FROM history WHERE number>=? AND number<? ORDER BY number
+                """
+            ),
+            deleteRun: try connection.prepare("DELETE FROM history WHERE number BETWEEN ? AND ?")
         )
     }
 
@@ -89,56 +100,56 @@ final class HistorySweep {
         while goesOn: () -> Bool
     ) throws(SQLiteFailure) -> Bool? {
         if plan == nil, try !beginRange(through: revision) { return nil }
-        guard end == nil else { return true }
-        let newest = try finder.lastRow()
+        guard range.end == nil else { return true }
+        let newest = try statements.finder.lastRow()
         repeat {
-            guard let newest, nextNumber < newest.number else {
-                let isAll = (newest?.place.revision ?? .max) > target
-                let place = isAll ? .end(of: target) : plan?.rows.last?.place ?? counted
-                end = SweepPlan.End(counted: place, compacted: target)
+            guard let newest, range.nextNumber < newest.number else {
+                let isAll = (newest?.place.revision ?? .max) > range.target
+                let place = isAll ? .end(of: range.target) : plan?.rows.last?.place ?? counted
+                range.end = SweepPlan.End(counted: place, compacted: range.target)
                 break
             }
-            try readRows(before: min(nextNumber + 256, newest.number))
-        } while end == nil && goesOn()
-        if end != nil { plan?.settle() }
-        return end != nil
+            try readRows(before: min(range.nextNumber + 256, newest.number))
+        } while range.end == nil && goesOn()
+        if range.end != nil { plan?.settle() }
+        return range.end != nil
     }
 
     /// - Returns: Whether there is anything to delete or to announce.
     private func beginRange(through revision: Int64) throws(SQLiteFailure) -> Bool {
         guard counted < .end(of: revision) else { return false }
-        let first = try finder.firstRow(after: counted)
-        let newest = try finder.lastRow()
+        let first = try statements.finder.firstRow(after: counted)
+        let newest = try statements.finder.lastRow()
         let isEmpty =
             first.map { $0.place.revision > revision || $0.number >= newest?.number ?? 0 } ?? true
         guard !isEmpty || revision > compacted else { return false }
         plan = SweepPlan(stretchRowCount: rows.rowLimit)
         ruled.beginHandover()
-        target = revision
-        nextNumber = first?.number ?? .max
-        (end, cursor) = (nil, SweepPlan.Cursor())
+        range.target = revision
+        range.nextNumber = first?.number ?? .max
+        (range.end, cursor) = (nil, SweepPlan.Cursor())
         return true
     }
 
     private func readRows(before number: Int64) throws(SQLiteFailure) {
-        scan.bind(1, nextNumber)
-        scan.bind(2, number)
-        defer { scan.reset() }
+        statements.scan.bind(1, range.nextNumber)
+        statements.scan.bind(2, number)
+        defer { statements.scan.reset() }
         var byteCount: Int64 = 0
-        while try scan.step() {
+        while try statements.scan.step() {
             let place = HistoryPlace(
-                revision: scan.number(at: 1),
-                ordinal: Int32(truncatingIfNeeded: scan.number(at: 2))
+                revision: statements.scan.number(at: 1),
+                ordinal: Int32(truncatingIfNeeded: statements.scan.number(at: 2))
             )
-            guard place.revision <= target else {
-                end = SweepPlan.End(counted: .end(of: target), compacted: target)
+            guard place.revision <= range.target else {
+                range.end = SweepPlan.End(counted: .end(of: range.target), compacted: range.target)
                 return
             }
-            let size = scan.number(at: 5)
-            nextNumber = scan.number(at: 0) + 1
-            let deletedKey = scan.bytes(at: 6)
+            let size = statements.scan.number(at: 5)
+            range.nextNumber = statements.scan.number(at: 0) + 1
+            let deletedKey = statements.scan.bytes(at: 6)
             var row = SweepPlan.Row(
-                number: nextNumber - 1,
+                number: range.nextNumber - 1,
                 place: place,
                 byteCount: size,
                 isTombstone: deletedKey != nil
@@ -147,21 +158,21 @@ final class HistorySweep {
             plan?.append(
                 row,
                 previous: HistoryPlace(
-                    revision: scan.number(at: 3),
-                    ordinal: Int32(truncatingIfNeeded: scan.number(at: 4))
+                    revision: statements.scan.number(at: 3),
+                    ordinal: Int32(truncatingIfNeeded: statements.scan.number(at: 4))
                 ),
                 isDecided: ruled.blocks.isDecided(row.number),
                 deletedKey: deletedKey
             )
             if plan?.isFull ?? true {
-                end = SweepPlan.End(counted: place, compacted: place.revision)
+                range.end = SweepPlan.End(counted: place, compacted: place.revision)
                 return
             }
             // The columns behind a long value are far away.
             byteCount += size
             if byteCount > 1 << 20 { return }
         }
-        nextNumber = number
+        range.nextNumber = number
     }
 
     // MARK: Deleting it
@@ -178,7 +189,7 @@ final class HistorySweep {
         _ step: inout CompactionStep,
         while goesOn: () -> Bool
     ) throws(SQLiteFailure) -> Int64 {
-        guard let plan, let end else { return 0 }
+        guard let plan, let end = range.end else { return 0 }
         begin()
         if cursor.row == 0 { try write(compacted: end.compacted) }
         try ruled.writeFloors(above: compacted)
@@ -225,9 +236,9 @@ final class HistorySweep {
             cursor.row += 1
         }
         guard cursor.row > first else { return 0 }
-        deleteRun.bind(1, rows[first].number)
-        deleteRun.bind(2, rows[cursor.row - 1].number)
-        try deleteRun.run()
+        statements.deleteRun.bind(1, rows[first].number)
+        statements.deleteRun.bind(2, rows[cursor.row - 1].number)
+        try statements.deleteRun.run()
         return connection.changeCount
     }
 
@@ -238,12 +249,12 @@ final class HistorySweep {
 
     /// Hands what is left of the range to the stretches, in memory.
     func countRange(while goesOn: () -> Bool) {
-        guard let plan, let end else { return }
+        guard let plan, let end = range.end else { return }
         repeat {
             guard rows.count(plan, &cursor) else { continue }
             rows.endTurn()
             counted = end.counted
-            ruled.drop(through: counted, before: nextNumber)
+            ruled.drop(through: counted, before: range.nextNumber)
             self.plan = nil
             return
         } while goesOn()

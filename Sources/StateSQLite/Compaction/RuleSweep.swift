@@ -32,16 +32,21 @@ final class RuleSweep {
     private let stretchRows: StretchRows
     private let metadata: MetadataWriter
 
-    /// Dead rows whose superseding rows are gone, as a start finds them, in order.
-    private var orphans: [HistoryPlace]
-    private var walk = SupersededWalk()
     /// The last row that was read.
     private var read: FoundRow
-    /// The numbers of a range that is being looked at, and of what is left of it.
-    private var looking: (range: ClosedRange<Int64>, next: Int64)?
-    /// As ``HistoryCuts/end`` counts rows: how many were read, and when a block is due.
-    private var readRowCount: Int64 = 0
-    private var dueRowCount = Int64.max
+    private var progress: Progress
+
+    /// How far the rows were looked at.
+    private struct Progress {
+        /// Dead rows whose superseding rows are gone, as a start finds them, in order.
+        var orphans: [HistoryPlace]
+        var walk = SupersededWalk()
+        /// The numbers of a range that is being looked at, and of what is left of it.
+        var looking: (range: ClosedRange<Int64>, next: Int64)?
+        /// As ``HistoryCuts/end`` counts rows: how many were read, and when a block is due.
+        var readRowCount: Int64 = 0
+        var dueRowCount = Int64.max
+    }
 
     private(set) var stretch: StretchSweep?
     private var before: (stretch: StretchSweep?, writtenFloors: HistoryFloors)?
@@ -52,7 +57,7 @@ final class RuleSweep {
         rows = SweptRows(rowLimit: loaded.rows.rowLimit)
         // Without rules, each row names the one before it.
         let highest = floors.highest
-        orphans = loaded.orphans.filter { $0.revision < highest }.sorted()
+        progress = Progress(orphans: loaded.orphans.filter { $0.revision < highest }.sorted())
         read = FoundRow(number: 0, place: .end(of: loaded.compacted))
         self.finder = finder
         reader = try RuledRowReader(connection)
@@ -67,20 +72,21 @@ final class RuleSweep {
         rules = new
         reader.versions = versions()
         blocks.makeAllDue()
-        dueRowCount = 0
+        progress.dueRowCount = 0
     }
 
     // MARK: What there is to do
 
     /// Rows that were not read yet, if there are rules.
     func unreadRowCount(of rowCount: Int64) -> Int64 {
-        rules == nil ? 0 : max(0, rowCount - readRowCount)
+        rules == nil ? 0 : max(0, rowCount - progress.readRowCount)
     }
 
     /// Whether a block or a stretch is due.
     func isDue(rowCount: Int64, time: Int64) -> Bool {
         stretch != nil || rows.isDue || awaitsPass
-            || rules != nil && (dueRowCount <= rowCount || blocks.dueTime <= time || looking != nil)
+            || rules != nil && (progress.dueRowCount <= rowCount || blocks.dueTime <= time)
+            || rules != nil && progress.looking != nil
     }
 
     // MARK: Looking at rows
@@ -114,13 +120,13 @@ final class RuleSweep {
             let end = min(piece.end, newest.number)
             read = FoundRow(number: max(read.number, end), place: read.place)
             decide(piece.candidates, &older, after: counted, cuts, at: time)
-            looking = piece.end < range.upperBound ? (range, piece.end + 1) : nil
-            if looking == nil { blocks.didLook(at: range, newest: newest.number) }
+            progress.looking = piece.end < range.upperBound ? (range, piece.end + 1) : nil
+            if progress.looking == nil { blocks.didLook(at: range, newest: newest.number) }
             guard goesOn() else { break }
         }
-        readRowCount = cuts.end.rowCount - (newest.number - read.number)
-        let rest = blocks.dueNumber.subtractingReportingOverflow(newest.number)
-        dueRowCount = blocks.dueNumber == .max ? .max : cuts.end.rowCount + rest.partialValue
+        progress.readRowCount = cuts.end.rowCount - (newest.number - read.number)
+        let rest = blocks.dueNumber.subtractingReportingOverflow(newest.number).partialValue
+        progress.dueRowCount = blocks.dueNumber == .max ? .max : cuts.end.rowCount + rest
         return hasLooked || beginPass()
     }
 
@@ -152,14 +158,14 @@ final class RuleSweep {
         _ newest: Int64,
         _ time: Int64
     ) -> (range: ClosedRange<Int64>, next: Int64)? {
-        if let looking { return looking }
+        if let looking = progress.looking { return looking }
         if read.number < newest {
             let range = read.number + 1...min(newest, read.number + RuleBlocks.rowCount)
-            looking = (range, range.lowerBound)
+            progress.looking = (range, range.lowerBound)
         } else if let due = blocks.takeDue(newest: newest, time: time) {
-            looking = (due, due.lowerBound)
+            progress.looking = (due, due.lowerBound)
         }
-        return looking
+        return progress.looking
     }
 
     /// Counts rows that are read for the first time.
@@ -222,8 +228,8 @@ final class RuleSweep {
     }
 
     private func isOrphan(_ place: HistoryPlace) -> Bool {
-        let index = orphans.partitioningIndex { $0 >= place }
-        return index < orphans.count && orphans[index] == place
+        let index = progress.orphans.partitioningIndex { $0 >= place }
+        return index < progress.orphans.count && progress.orphans[index] == place
     }
 
     // MARK: Deleting them
@@ -278,17 +284,17 @@ final class RuleSweep {
     // MARK: Handing them over
 
     /// Begins to hand rows over, in order.
-    func beginHandover() { walk = SupersededWalk() }
+    func beginHandover() { progress.walk = SupersededWalk() }
 
     /// Whether a row is dead already.
     func isSuperseded(_ place: HistoryPlace) -> Bool {
-        walk.has(place, in: rows) || isOrphan(place)
+        progress.walk.has(place, in: rows) || isOrphan(place)
     }
 
     /// Forgets the rows up to a place; the row after it has at least the number `number`.
     func drop(through place: HistoryPlace, before number: Int64) {
         rows.drop(through: place)
         blocks.drop(before: number)
-        orphans.removeFirst(orphans.partitioningIndex { $0 > place })
+        progress.orphans.removeFirst(progress.orphans.partitioningIndex { $0 > place })
     }
 }

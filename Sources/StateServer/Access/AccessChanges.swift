@@ -24,7 +24,7 @@ final class AccessChanges {
     ///
     /// - Returns: Whether the access rules changed.
     func take(at time: Int64) -> Bool {
-        guard core.rules?.accessText ?? "" != text else { return false }
+        guard core.rules?.access.text ?? "" != text else { return false }
         count += 1
         resolve(at: time)
         return true
@@ -33,7 +33,7 @@ final class AccessChanges {
     /// Finds the revision since which the access rules are the same; the store keeps it over
     /// restarts.
     func resolve(at time: Int64) {
-        text = core.rules?.accessText ?? ""
+        text = core.rules?.access.text ?? ""
         let digest = AccessDigest(text)
         // No client waits for this commit.
         var receipt = core.makeReceipt()

@@ -21,7 +21,7 @@ final class Audit {
         subscription?.end(in: core)
         subscription = nil
         let audits = core.rules?.audits ?? []
-        registry.logsReads = audits.contains(where: \.includesReads)
+        registry.observers.logsReads = audits.contains(where: \.includesReads)
         let patterns = audits.map(\.pattern)
         guard !patterns.isEmpty else { return }
         subscription = CommitSubscription(PatternSet(patterns), in: core) {

@@ -37,9 +37,9 @@ extension ClientCommands {
         let found = matches(of: filter, context)
         guard !isOld || !found.isEmpty else { throw StateError(.err, "No such client") }
         for connection in found {
-            connection.isEnding = true
+            connection.ending.isDue = true
             // The client that asks gets its reply.
-            connection.isKilled = connection !== context.connection
+            connection.ending.isKilled = connection !== context.connection
             flushes.add(connection)
         }
         if isOld {

@@ -90,7 +90,7 @@ final class CommandStatistics {
             microseconds: used / 1_000,
             arguments: CommandStatistics.shortened(arguments),
             address: connection.address,
-            client: connection.session.name
+            client: connection.session.client.name
         )
         slowTotal += 1
         slow.insert(command, at: 0)

@@ -103,11 +103,11 @@ struct MetricsCommand {
     private func writeClients(_ text: inout MetricsText) {
         let registry = services.registry
         text.gauge("clients", "Connections.", Double(registry.count))
-        text.counter("connections_total", "Accepted connections.", Double(registry.acceptedCount))
+        text.counter("connections_total", "Accepted connections.", Double(registry.counts.accepted))
         text.counter(
             "slow_clients_ended_total",
             "Connections that were ended because the client did not read.",
-            Double(registry.letGoCount)
+            Double(registry.counts.letGo)
         )
         let memory = registry.memory
         text.gauge(

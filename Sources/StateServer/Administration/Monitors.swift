@@ -31,7 +31,7 @@ final class Monitors {
         }
         context.connection.session.isMonitor = true
         connections[context.connection.number] = context.connection
-        registry.hasMonitors = true
+        registry.observers.hasMonitors = true
         context.output.writeOK()
     }
 
@@ -39,7 +39,7 @@ final class Monitors {
         guard connection.session.isMonitor else { return }
         connection.session.isMonitor = false
         connections[connection.number] = nil
-        registry.hasMonitors = !connections.isEmpty
+        registry.observers.hasMonitors = !connections.isEmpty
     }
 
     /// Sends a command that is about to run.
@@ -53,8 +53,8 @@ final class Monitors {
             flushes.add(connection)
             // A reader that does not keep up ends, as with messages.
             if connection.outbound.waitingByteCount > settings.options.outputByteCount {
-                connection.isEnding = true
-                connection.isLetGo = true
+                connection.ending.isDue = true
+                connection.ending.isLetGo = true
             }
         }
     }
@@ -66,8 +66,8 @@ final class Monitors {
             || !core.visibility(of: connection.subject).showsEverything
         {
             end(connection)
-            connection.isEnding = true
-            connection.isLetGo = true
+            connection.ending.isDue = true
+            connection.ending.isLetGo = true
             flushes.add(connection)
         }
     }

@@ -20,8 +20,8 @@ struct UserStatistics {
         var memory = 0
 
         fileprivate mutating func add(_ connection: Connection) {
-            commands += connection.session.commandCount
-            commits += connection.session.commitCount
+            commands += connection.session.usage.commandCount
+            commits += connection.session.usage.commitCount
         }
     }
 

@@ -22,8 +22,8 @@ extension Channels {
     /// Ends a connection and drops its waiting messages: a Redis client has no way to learn of a
     /// gap.
     func letGo(_ connection: Connection) {
-        connection.isEnding = true
-        connection.isLetGo = true
+        connection.ending.isDue = true
+        connection.ending.isLetGo = true
         connection.outbound.bytes.removeAll()
         connection.outbound.bytes.shrink(to: 0)
         memory.count(connection)

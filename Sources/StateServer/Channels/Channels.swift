@@ -252,7 +252,7 @@ final class Channels {
     }
 
     private func deliver(to connection: Connection) {
-        guard !connection.isEnding, !connection.isClosed else { return }
+        guard !connection.ending.isDue, !connection.isClosed else { return }
         guard hasRoom(connection), memory.hasRoom(for: message.count, of: connection) else {
             letGo(connection)
             return

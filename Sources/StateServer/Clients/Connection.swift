@@ -24,13 +24,18 @@ final class Connection {
     var places = Places()
     /// The events that epoll reports.
     var interest = Poller.readableOnce
-    /// The peer has closed its side, or the connection must end once everything is sent.
-    var isEnding = false
-    /// It did not read its messages: it ends, and its waiting output is dropped.
-    var isLetGo = false
-    /// CLIENT KILL: it ends at once.
-    var isKilled = false
+    var ending = Ending()
     var isClosed = false
+
+    /// Why the connection must end.
+    struct Ending {
+        /// The peer has closed its side, or there is nothing more to do once everything is sent.
+        var isDue = false
+        /// It did not read its messages: its waiting output is dropped.
+        var isLetGo = false
+        /// CLIENT KILL: it ends at once.
+        var isKilled = false
+    }
 
     /// The part of a connection in the memory for clients; ``ClientMemory`` counts it.
     struct MemoryShare {
@@ -161,15 +166,10 @@ final class Registry {
     private(set) var all: [Int: Connection] = [:]
     /// The same by their descriptors.
     private var byDescriptor: [Connection?] = []
-    private(set) var acceptedCount = 0
+    var counts = Counts()
     var early = EarlyReplies()
     var subjects: Subjects
-    /// How many connections were ended because the client did not read its messages.
-    var letGoCount = 0
-    /// Whether some connection is sent every command (MONITOR).
-    var hasMonitors = false
-    /// Whether a rule has reads logged.
-    var logsReads = false
+    var observers = Observers()
     /// CLIENT PAUSE; nil if clients are not paused.
     var pause: ClientPause?
     /// The connection that has claimed each named handler, by the name of its metadata.
@@ -181,40 +181,38 @@ final class Registry {
     private var holding: [Connection] = []
     private var paused: [Connection] = []
     private var advancing: [Connection] = []
-    /// Commands of closed connections.
-    private var endedCommandCount = 0
 
     init(startedAt: Int64, store: ServedStore, subjects: Subjects, memory: ClientMemory) {
         (self.startedAt, self.store) = (startedAt, store)
         (self.subjects, self.memory) = (subjects, memory)
     }
 
-    /// The number of watches of all connections.
-    var watchCount = 0
-
     var connections: some Collection<Connection> { all.values }
     var count: Int { all.count }
-    var commandCount: Int { all.values.reduce(endedCommandCount) { $0 + $1.session.commandCount } }
+    var commandCount: Int {
+        all.values.reduce(counts.endedCommands) { $0 + $1.session.usage.commandCount }
+    }
+
     var hasPaused: Bool { !paused.isEmpty }
     var hasAdvancing: Bool { !advancing.isEmpty }
     /// Whether exactly one connection holds replies.
     var hasLoneHolder: Bool { holding.count == 1 }
 
-    /// CONFIG RESETSTAT: what was counted until then.
-    private(set) var countsBefore = (accepted: 0, commands: 0)
-
+    /// CONFIG RESETSTAT.
     func resetCounts() {
-        countsBefore = (acceptedCount, commandCount)
-        letGoCount = 0
+        counts.before = (counts.accepted, commandCount)
+        counts.letGo = 0
     }
 
     /// Gives no number that a connection of the last process may have.
-    func continueNumbers(after last: Int) { (acceptedCount, countsBefore.accepted) = (last, last) }
+    func continueNumbers(after last: Int) {
+        (counts.accepted, counts.before.accepted) = (last, last)
+    }
 
     /// The number of the next connection.
     func takeNumber() -> Int {
-        acceptedCount += 1
-        return acceptedCount
+        counts.accepted += 1
+        return counts.accepted
     }
 
     func add(_ connection: Connection) {
@@ -229,7 +227,7 @@ final class Registry {
         all[connection.number] = nil
         byDescriptor[Int(connection.descriptor)] = nil
         memory.remove(connection)
-        endedCommandCount += connection.session.commandCount
+        counts.endedCommands += connection.session.usage.commandCount
     }
 
     /// The connection with this descriptor, if it has this number.

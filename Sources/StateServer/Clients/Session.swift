@@ -4,7 +4,7 @@ import StateWire
 /// The state that a client has set up: protocol version, transaction, subscriptions.
 struct Session {
     var version = ProtocolVersion.resp2
-    var name: [UInt8] = []
+    var client = ClientNames()
     /// The cause of its commits; nil before its first write.
     var cause: InternedCause?
     var transaction: QueuedTransaction?
@@ -18,15 +18,7 @@ struct Session {
     var subscriptions = Subscriptions()
     /// Whether there are any.
     var isSubscribed = false
-    var commandCount = 0
-    /// Commits that it has made, with those that storage refused later.
-    var commitCount = 0
-    /// The last command, and its wall time in milliseconds since 1970.
-    var lastCommand: Verb.Name?
-    var lastCommandAt: Int64 = 0
-    /// What the client has said of its library.
-    var library: [UInt8] = []
-    var libraryVersion: [UInt8] = []
+    var usage = Usage()
     /// Whether it is sent every command of every client (MONITOR).
     var isMonitor = false
     /// Which replies are not sent (CLIENT REPLY).
@@ -35,10 +27,27 @@ struct Session {
     var tracking: TrackedClient?
     /// The backup that it reads piece by piece; nil if it reads none.
     var backup: BackupReading?
-    /// Whether EXEC has set the name: its commit keeps the cause with the old one.
-    var hasNewName = false
     /// How often the access rules had changed when its last read of the history began.
     var accessCount = 0
+
+    /// What the client has said of itself.
+    struct ClientNames {
+        var name: [UInt8] = []
+        /// Whether EXEC has set the name: its commit keeps the cause with the old one.
+        var isNew = false
+        var library: [UInt8] = []
+        var libraryVersion: [UInt8] = []
+    }
+
+    /// What the client has done.
+    struct Usage {
+        var commandCount = 0
+        /// Commits that it has made, with those that storage refused later.
+        var commitCount = 0
+        /// The last command, and its wall time in milliseconds since 1970.
+        var lastCommand: Verb.Name?
+        var lastCommandAt: Int64 = 0
+    }
 
     /// A key of WATCH with its revision then.
     struct WatchedKey {

@@ -26,16 +26,16 @@ struct ClientCommands {
             context.rename(Array(name))
             context.output.writeOK()
         case .getName:
-            if connection.session.name.isEmpty {
+            if connection.session.client.name.isEmpty {
                 context.output.writeNull(context.version)
             } else {
-                context.output.writeBulk(connection.session.name)
+                context.output.writeBulk(connection.session.client.name)
             }
         case .setLibrary(let text, let isVersion):
             if isVersion {
-                connection.session.libraryVersion = Array(text)
+                connection.session.client.libraryVersion = Array(text)
             } else {
-                connection.session.library = Array(text)
+                connection.session.client.library = Array(text)
             }
             context.output.writeOK()
         case .identify: context.output.writeInteger(Int64(connection.number))
@@ -65,11 +65,11 @@ struct ClientCommands {
         let fields: [(String, String)] = [
             ("id", "\(connection.number)"), ("addr", connection.address),
             ("laddr", connection.localAddress), ("fd", "\(connection.descriptor)"),
-            ("name", String(decoding: session.name, as: UTF8.self)),
+            ("name", String(decoding: session.client.name, as: UTF8.self)),
             ("age", "\((time - connection.connectedAt) / 1_000)"),
             (
                 "idle",
-                "\(max(0, time - max(session.lastCommandAt, connection.connectedAt)) / 1_000)"
+                "\(max(0, time - max(session.usage.lastCommandAt, connection.connectedAt)) / 1_000)"
             ),
             ("flags", flags(connection)), ("db", "0"),
             ("sub", "\(session.subscriptions[.name].count)"),
@@ -82,11 +82,12 @@ struct ClientCommands {
             ("obl", "0"), ("oll", "0"), ("omem", "\(waiting)"),
             ("tot-mem", "\(connection.share.byteCount)"),
             ("events", waiting > 0 ? "rw" : "r"),
-            ("cmd", session.lastCommand?.rawValue ?? "NULL"), ("user", "\(connection.peer.uid)"),
+            ("cmd", session.usage.lastCommand?.rawValue ?? "NULL"),
+            ("user", "\(connection.peer.uid)"),
             ("redir", "\(session.tracking.map { $0.redirection ?? 0 } ?? -1)"),
             ("resp", "\(session.version.rawValue)"),
-            ("lib-name", String(decoding: session.library, as: UTF8.self)),
-            ("lib-ver", String(decoding: session.libraryVersion, as: UTF8.self)),
+            ("lib-name", String(decoding: session.client.library, as: UTF8.self)),
+            ("lib-ver", String(decoding: session.client.libraryVersion, as: UTF8.self)),
         ]
         return fields.map { "\($0)=\($1)" }.joined(separator: " ") + "\n"
     }
@@ -110,9 +111,9 @@ extension CommandContext {
     ///
     /// Inside EXEC its commit keeps the one that it began with.
     func rename(_ name: [UInt8]) {
-        connection.session.name = name
+        connection.session.client.name = name
         guard !isExecuting else {
-            connection.session.hasNewName = true
+            connection.session.client.isNew = true
             return
         }
         renewCause()
@@ -122,6 +123,6 @@ extension CommandContext {
     func renewCause() {
         if let cause = connection.session.cause { core.release(cause) }
         connection.session.cause = nil
-        connection.session.hasNewName = false
+        connection.session.client.isNew = false
     }
 }

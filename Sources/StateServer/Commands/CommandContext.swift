@@ -139,7 +139,7 @@ struct CommandContext: ~Copyable {
             connection.watches.all.isEmpty && !connection.session.isSubscribed
             && !core.hub.mustComeFirst
         let revision = core.finish(&transaction.receipt, waitingFor: wait, goesAtOnce: goesAtOnce)
-        if revision > 0 { connection.session.commitCount += 1 }
+        if revision > 0 { connection.session.usage.commitCount += 1 }
         hasCommitted = true
     }
 
@@ -152,7 +152,7 @@ struct CommandContext: ~Copyable {
                 gid: connection.peer.gid,
                 pid: connection.peer.pid,
                 command: connection.peerCommand,
-                client: String(decoding: connection.session.name, as: UTF8.self)
+                client: String(decoding: connection.session.client.name, as: UTF8.self)
             )
         )
         connection.session.cause = cause

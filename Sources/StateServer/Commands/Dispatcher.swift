@@ -88,10 +88,10 @@ final class Dispatcher {
             let verb = try findVerb(arguments, context)
             if context.connection.session.isSubscribed { try context.checkMayRun(verb, arguments) }
             if let reason = whatToWaitFor(verb, arguments, &context) { return .wait(reason) }
-            if registry.hasMonitors { monitors.send(verb, arguments, context) }
-            context.connection.session.commandCount += 1
-            context.connection.session.lastCommand = verb.name
-            context.connection.session.lastCommandAt = context.time
+            if registry.observers.hasMonitors { monitors.send(verb, arguments, context) }
+            context.connection.session.usage.commandCount += 1
+            context.connection.session.usage.lastCommand = verb.name
+            context.connection.session.usage.lastCommandAt = context.time
             lastWeight = verb.weight(byteCount: raw.count, hasRules: context.core.rules != nil)
             began = statistics.begin(verb, weight: lastWeight)
             running = verb
@@ -185,7 +185,7 @@ extension Dispatcher {
         _ name: Verb.Name,
         _ context: inout CommandContext
     ) throws(StateError) {
-        if registry.logsReads { gate.logReads(command, name, context) }
+        if registry.observers.logsReads { gate.logReads(command, name, context) }
         switch command {
         case .get(let key): try strings.get(key, &context)
         case .set(let key, let value, let condition, let expiry, let returnsOld):

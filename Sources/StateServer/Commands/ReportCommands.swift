@@ -59,11 +59,11 @@ struct ReportCommands {
                 [
                     (
                         "total_connections_received",
-                        String(registry.acceptedCount - registry.countsBefore.accepted)
+                        String(registry.counts.accepted - registry.counts.before.accepted)
                     ),
                     (
                         "total_commands_processed",
-                        String(registry.commandCount - registry.countsBefore.commands)
+                        String(registry.commandCount - registry.counts.before.commands)
                     ),
                     ("expired_keys", context.showsEverything ? "\(deadlines.expiredCount)" : "0"),
                     ("evicted_keys", "0"),
@@ -74,7 +74,7 @@ struct ReportCommands {
                     ("tracking_total_items", String(tracking.itemCount)),
                     ("tracking_total_prefixes", String(tracking.prefixCount)),
                     ("total_error_replies", String(statistics.errors.values.reduce(0, +))),
-                    ("client_output_buffer_limit_disconnections", String(registry.letGoCount)),
+                    ("client_output_buffer_limit_disconnections", String(registry.counts.letGo)),
                 ]
             ),
             (

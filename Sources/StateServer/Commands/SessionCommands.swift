@@ -45,7 +45,7 @@ struct SessionCommands {
             }
         case .echo(let message): context.output.writeBulk(message)
         case .quit:
-            context.connection.isEnding = true
+            context.connection.ending.isDue = true
             context.output.writeOK()
         case .reset:
             reset(context)

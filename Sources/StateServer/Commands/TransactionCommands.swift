@@ -175,6 +175,6 @@ extension CommandContext {
             connection.outbound.isConfirmationHeld = !connection.outbound.held.isEmpty
         }
         execution = nil
-        if connection.session.hasNewName { renewCause() }
+        if connection.session.client.isNew { renewCause() }
     }
 }

@@ -17,11 +17,11 @@ extension Server {
     ///   - connection: A connection whose event reports input.
     ///   - hasEnded: Whether the stream ends after it.
     func receive(_ connection: Connection, hasEnded: Bool) {
-        guard connection.inbound.pause == nil, !connection.isEnding else { return }
+        guard connection.inbound.pause == nil, !connection.ending.isDue else { return }
         let isDrained =
             connection.inbound.bytes.isEmpty ? receiveFresh(connection) : receiveMore(connection)
         guard hasEnded || !isDrained else { return }
-        guard connection.inbound.pause == nil, !connection.isEnding, !connection.isClosed else {
+        guard connection.inbound.pause == nil, !connection.ending.isDue, !connection.isClosed else {
             return
         }
         // There is more, but no new event would come: make epoll check again.
@@ -63,7 +63,7 @@ extension Server {
         case .bytes: return true
         case .nothing: return false
         case .end:
-            connection.isEnding = true
+            connection.ending.isDue = true
             flushes.add(connection)
             return false
         }
@@ -93,7 +93,7 @@ extension Server {
     /// `isNew` restarts it: this is another command than before.
     func timeFrame(of connection: Connection, isNew: Bool) {
         guard !connection.inbound.bytes.isEmpty, connection.inbound.pause == nil,
-            !connection.isEnding,
+            !connection.ending.isDue,
             options.frameMilliseconds > 0
         else {
             if connection.places.frame != nil { unfinished.frames.end(connection) }
@@ -111,7 +111,7 @@ extension Server {
         var weight = 0
         keyspace.withCore { core in
             var context = CommandContext(connection, in: core, at: turn.time)
-            while connection.inbound.pause == nil, !connection.isEnding {
+            while connection.inbound.pause == nil, !connection.ending.isDue {
                 let rest = bytes.slice(taken, bytes.count)
                 let step: FrameParser.Step
                 do throws(WireError) {
@@ -159,16 +159,16 @@ extension Server {
     /// The bytes are not commands: sends an error and ends the connection.
     private func refuseStream(_ error: WireError, _ connection: Connection, _ core: KeyspaceCore) {
         answer(error, connection, core)
-        connection.isEnding = true
+        connection.ending.isDue = true
     }
 
     // MARK: Output
 
     func flush(_ connection: Connection) {
         guard !connection.isClosed else { return }
-        guard !connection.isKilled else { return end(connection) }
-        guard !connection.isLetGo else {
-            registry.letGoCount += 1
+        guard !connection.ending.isKilled else { return end(connection) }
+        guard !connection.ending.isLetGo else {
+            registry.counts.letGo += 1
             noteLetGo(
                 connection,
                 .messages,
@@ -183,7 +183,7 @@ extension Server {
             // Commands that a client sent before it left still run, although nobody reads the
             // replies: also those that were not received yet.
             let mayRead =
-                connection.inbound.pause == nil && !connection.isEnding && connection.hasHungUp
+                connection.inbound.pause == nil && !connection.ending.isDue && connection.hasHungUp
             guard mayRead || connection.inbound.pause == .turnIsOver else {
                 return end(connection)
             }
@@ -196,7 +196,8 @@ extension Server {
             connection.places.hasUnfinishedOutput = true
             unfinished.items.append(.output(connection))
         }
-        if connection.isEnding, connection.outbound.bytes.isEmpty, connection.outbound.held.isEmpty,
+        if connection.ending.isDue, connection.outbound.bytes.isEmpty,
+            connection.outbound.held.isEmpty,
             !connection.inbound.awaitsLateReply
         {
             end(connection)
@@ -283,7 +284,9 @@ extension Server {
         // The connection may have ended to make room; its descriptor may have a new owner.
         guard !connection.isClosed else { return }
         var interest: UInt32 = 0
-        if connection.inbound.pause == nil, !connection.isEnding { interest |= Poller.readableOnce }
+        if connection.inbound.pause == nil, !connection.ending.isDue {
+            interest |= Poller.readableOnce
+        }
         if !connection.outbound.bytes.isEmpty { interest |= Poller.writableOnce }
         guard interest != connection.interest else { return }
         connection.interest = interest

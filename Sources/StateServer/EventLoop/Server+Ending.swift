@@ -12,7 +12,7 @@ extension Server {
         services.lifetimes.isStopping = true
         let milliseconds: Int64 = handOver() ? 500 : 5_000
         let deadline = SystemClock.monotonicMilliseconds() + milliseconds
-        for connection in registry.connections { connection.isEnding = true }
+        for connection in registry.connections { connection.ending.isDue = true }
         keyspace.publish()
         settle()
         while SystemClock.monotonicMilliseconds() < deadline {

@@ -97,7 +97,8 @@ extension Server {
         guard let connection = connection(of: event) else { return }
         if event.isReadable { history.thread?.activity.wrappingAdd(1, ordering: .relaxed) }
         // A client that has left may have sent commands before: they are read first, if possible.
-        let mayRead = event.isReadable && connection.inbound.pause == nil && !connection.isEnding
+        let mayRead =
+            event.isReadable && connection.inbound.pause == nil && !connection.ending.isDue
         if event.isHungUp, !mayRead {
             // Its commands run first; then the event comes again.
             if connection.inbound.pause != .turnIsOver { end(connection) }

@@ -59,8 +59,8 @@ extension Server {
         switch outcome {
         case .durable(let revision):
             registry.early.settle(through: revision)
-            hasReportedFull = false
-            if registry.watchCount > 0 { scheduleProgress() }
+            registry.store.hasReportedFull = false
+            if registry.counts.watches > 0 { scheduleProgress() }
         case .failed(let revision, let error):
             services.access.noteFailure(from: revision)
             let count = registry.early.fail(from: revision)
@@ -88,7 +88,7 @@ extension Server {
             )
         case .room(let shortage?): options.log(.error, .diskFull, shortage.message)
         case .room(nil):
-            hasReportedFull = false
+            registry.store.hasReportedFull = false
             options.log(.notice, .diskFree, "the disk has room again: writes are accepted")
         case .deferral(let failure?):
             options.log(
@@ -115,8 +115,8 @@ extension Server {
     /// A full disk fails each write: that is one line until a write succeeds.
     private func logFailure(_ error: StateError, from revision: Int64) {
         let isFull = error.code == .noSpace
-        if isFull, hasReportedFull { return }
-        hasReportedFull = isFull
+        if isFull, registry.store.hasReportedFull { return }
+        registry.store.hasReportedFull = isFull
         let advice = isFull ? "; writes fail until there is room" : ""
         options.log(
             .error,

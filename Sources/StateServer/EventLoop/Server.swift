@@ -82,9 +82,6 @@ package final class Server {
     var registry: Registry { services.registry }
     var history: HistoryReader { services.history }
 
-    /// Whether a line said that the disk is full, and no write has succeeded since.
-    var hasReportedFull = false
-
     /// Serves until a signal comes, then stops in order.
     ///
     /// - Parameters:

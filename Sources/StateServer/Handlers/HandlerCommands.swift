@@ -122,7 +122,7 @@ struct HandlerCommands {
     }
 
     private func forget(_ recordName: String, _ context: inout CommandContext) throws(StateError) {
-        if let holder = registry.handlers[recordName], !holder.isEnding, !holder.isClosed {
+        if let holder = registry.handlers[recordName], !holder.ending.isDue, !holder.isClosed {
             throw StateError(
                 .conflict,
                 "\(HandlerRecord.shown(recordName)) is attached to process \(holder.peer.pid); "
@@ -189,7 +189,8 @@ struct HandlerCommands {
 
     private func requireFree(_ recordName: String, for connection: Connection) throws(StateError) {
         // A connection whose client has left may still wait for its last reply.
-        guard let holder = registry.handlers[recordName], holder !== connection, !holder.isEnding,
+        guard let holder = registry.handlers[recordName], holder !== connection,
+            !holder.ending.isDue,
             !holder.isClosed, !holder.hasHungUp, !holder.hasExited
         else { return }
         throw StateError(

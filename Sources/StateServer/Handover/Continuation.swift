@@ -28,9 +28,9 @@ struct Continuation {
     ///   connection has to end.
     func restore(_ session: SessionRecord) throws(DamagedRecord) {
         connection.session.version = session.version
-        connection.session.name = session.name
-        connection.session.library = session.library
-        connection.session.libraryVersion = session.libraryVersion
+        connection.session.client.name = session.name
+        connection.session.client.library = session.library
+        connection.session.client.libraryVersion = session.libraryVersion
         connection.session.silence = Session.Silence(number: session.silence)
         if let queue = session.transaction { try restore(queue) }
         restore(session.watchedKeys)

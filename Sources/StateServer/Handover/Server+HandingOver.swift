@@ -47,7 +47,7 @@ extension Server {
             case .listing, .output: false
             }
         }
-        for connection in registry.connections where !connection.isEnding {
+        for connection in registry.connections where !connection.ending.isDue {
             connection.inbound.pause = .daemonStops
             updateInterest(connection)
         }
@@ -64,7 +64,7 @@ extension Server {
             for connection in Array(registry.connections) { flush(connection) }
             let passed = SystemClock.monotonicMilliseconds() - start
             let isAwaited = registry.connections.contains { connection in
-                guard !connection.isEnding, !connection.isAtRest else { return false }
+                guard !connection.ending.isDue, !connection.isAtRest else { return false }
                 let isHeld = !connection.outbound.held.isEmpty
                 return passed < (isHeld ? Server.storageMilliseconds : Server.workMilliseconds)
             }
@@ -89,7 +89,7 @@ extension Server {
         var record = HandoverRecord(
             epoch: core.epoch,
             durable: core.revisions.durable,
-            lastNumber: registry.acceptedCount
+            lastNumber: registry.counts.accepted
         )
         var leaving: [Connection] = []
         var left = HandoverRecord.byteLimit
@@ -118,8 +118,8 @@ extension Connection {
     /// A backup reads a snapshot of the database, which ends with this process. A monitor would miss
     /// no command, but it may be so far behind only because it does not read.
     fileprivate var canBeContinued: Bool {
-        isAtRest && !isClosed && !isEnding && !isLetGo && !isKilled && !session.isMonitor
-            && session.backup == nil && !inbound.parser.isSkipping
+        isAtRest && !isClosed && !ending.isDue && !ending.isLetGo && !ending.isKilled
+            && !session.isMonitor && session.backup == nil && !inbound.parser.isSkipping
     }
 }
 
@@ -129,7 +129,8 @@ extension SessionRecord {
         number = connection.number
         connectedAt = connection.connectedAt
         version = session.version
-        (name, library, libraryVersion) = (session.name, session.library, session.libraryVersion)
+        (name, library) = (session.client.name, session.client.library)
+        libraryVersion = session.client.libraryVersion
         silence = session.silence.number
         transaction = session.transaction.map {
             Queue(isRefused: $0.isRefused, frames: $0.frames())

@@ -22,10 +22,14 @@ final class TrackedClient {
     var revisionBefore: Int64 = 0
     /// Keys that commands between MULTI and EXEC read.
     var queued: [[UInt8]] = []
+    private var own = OwnCommits()
+
     /// Its commits that are not published yet; only if it leaves them out.
-    private var own: [Int64] = []
-    /// From so many on, those that are published are looked for.
-    private var keptCount = 64
+    private struct OwnCommits {
+        var revisions: [Int64] = []
+        /// From so many on, those that are published are looked for.
+        var keptCount = 64
+    }
 
     /// When a key was read.
     struct Reads {
@@ -172,17 +176,17 @@ final class TrackedClient {
     func noteOwn(_ revision: Int64, published: Int64) {
         guard leavesOutOwn else { return }
         // Not at each commit: few wait to be published.
-        if own.count >= keptCount {
-            own.removeAll { $0 <= published }
-            keptCount = max(64, 2 * own.count)
+        if own.revisions.count >= own.keptCount {
+            own.revisions.removeAll { $0 <= published }
+            own.keptCount = max(64, 2 * own.revisions.count)
         }
-        own.append(revision)
+        own.revisions.append(revision)
     }
 
     /// Whether a commit that is published now is its own, and is left out.
     func leavesOut(_ revision: Int64) -> Bool {
-        guard let first = own.first, first <= revision else { return false }
-        return own.contains(revision)
+        guard let first = own.revisions.first, first <= revision else { return false }
+        return own.revisions.contains(revision)
     }
 }
 

@@ -79,7 +79,7 @@ struct WatchCommands {
         watcher.limits = limits
         services.quotas.tally.add(limits, of: connection.peer.uid)
         connection.watches.all[watcher.number] = watcher
-        registry.watchCount += 1
+        registry.counts.watches += 1
         core.hub.add(watcher.watcher)
         if watcher.watcher.canAdvance { registry.addAdvancing(connection) }
         return watcher
@@ -101,7 +101,7 @@ struct WatchCommands {
         guard let watcher = context.connection.watches.all.removeValue(forKey: Int(number)) else {
             throw StateError(.err, "this connection has no watch \(number)")
         }
-        registry.watchCount -= 1
+        registry.counts.watches -= 1
         services.quotas.tally.remove(watcher.limits, of: context.connection.peer.uid)
         context.connection.watches.patternCount -= watcher.watcher.patterns.patterns.count
         context.connection.share.account?.globCount -= watcher.watcher.patterns.globCount
@@ -129,7 +129,7 @@ struct WatchCommands {
         }
         connection.watches.patternCount = 0
         connection.watches.byteCount = 0
-        registry.watchCount -= connection.watches.all.count
+        registry.counts.watches -= connection.watches.all.count
         connection.watches.all = [:]
     }
 
@@ -160,7 +160,7 @@ struct WatchCommands {
         context.output.writeField("pid", Int64(client.peer.pid))
         context.output.writeField("uid", Int64(client.peer.uid))
         context.output.writeBulk("name")
-        context.output.writeBulk(client.session.name)
+        context.output.writeBulk(client.session.client.name)
         context.output.writeBulk("patterns")
         let patterns = watcher.watcher.patterns.patterns
         context.output.writeArray(patterns.count)
