@@ -57,7 +57,8 @@ struct LogFlipTests {
             refusedCount += isRefused ? 1 : 0
             count += 1
         }
-        #expect(refusedCount > count / 4 && refusedCount < count)
+        // Of few flips all may be where they matter.
+        #expect(refusedCount > count / 4 && (refusedCount < count || count < 20))
         // One flip in 80 costs such a row; of few salvages it may be more.
         #expect(lostCount <= max(3, salvageCount / 20), "\(lostCount) of \(salvageCount)")
     }
