@@ -13,11 +13,11 @@ struct QueryTests {
         // One each, so that each tells its own.
         let keyspaces = try (0..<8).map { _ in try LocalKeyspace(backing: MemoryBacking()) }
         let queries = try keyspaces.map { keyspace in
-            let query = StateQuery("q/", as: Int.self).filtered { [unowned keyspace] value in
+            let query = StateQuery("q/", as: Int.self).filtered { [weak keyspace] value in
                 // There is always a newer row when this one is shown.
                 rounds.update { $0 += 1 }
                 let next = Mutation.set("q/n", Array("\(value + 1)".utf8))
-                if !isOver.current { keyspace.submit([next]) { _ in } }
+                if !isOver.current { keyspace?.submit([next]) { _ in } }
                 return true
             }
             try keyspace.apply([.set("q/n", Array("0".utf8))])
