@@ -6,8 +6,8 @@ import Synchronization
 /// for each commit.
 ///
 /// ``load(_:)`` is called first and once. After that, calls must not overlap, as ``Backing`` says;
-/// only ``status`` may be read at any time. This, the lock around the status, and that `clock`,
-/// `reports` are not changed after the load are the proof of `@unchecked Sendable`.
+/// only ``status`` may be read at any time. This, the lock around the status, and that `clock` and
+/// what `reports` calls stay the same after the load are the proof of `@unchecked Sendable`.
 ///
 /// A store that is released without ``close()`` is as after a crash: everything committed is there.
 public final class SQLiteBacking: Backing, @unchecked Sendable {

@@ -41,7 +41,7 @@ final class HistorySweep {
 
     /// The range; nil between two.
     private(set) var plan: SweepPlan?
-    private var range = Range()
+    private var range = ReadRange()
     private var cursor = SweepPlan.Cursor()
     /// The stretch that is swept.
     var stretch: StretchSweep?
@@ -49,7 +49,7 @@ final class HistorySweep {
     private var before: (cursor: SweepPlan.Cursor, stretch: StretchSweep?, compacted: Int64)?
 
     /// How far the range was read.
-    private struct Range {
+    private struct ReadRange {
         /// What it goes up to at most.
         var target: Int64 = 0
         /// Numbers below this were read.
