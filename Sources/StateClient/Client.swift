@@ -95,9 +95,10 @@ public final class Client {
         _ arguments: [[UInt8]],
         _ kind: RequestKind = []
     ) throws(StateError) -> Reply {
-        let reply = try pipeline(count: 1, kind) { $0.append(arguments) }
-        if case .error(let error) = reply[0] { throw error.naming(.limit) }
-        return reply[0]
+        let (deadline, refusal) = try start(kind) { $0.append(arguments) }
+        let reply = try nextReply(kind, deadline, refusal)
+        if case .error(let error) = reply { throw error.naming(.limit) }
+        return reply
     }
 
     /// Sends `count` commands in one write and waits for all their replies, which may be errors.
@@ -109,6 +110,19 @@ public final class Client {
         _ kind: RequestKind = [],
         _ write: (inout RequestWriter) -> Void
     ) throws(StateError) -> [Reply] {
+        let (deadline, refusal) = try start(kind, write)
+        var replies: [Reply] = []
+        while replies.count < count { replies.append(try nextReply(kind, deadline, refusal)) }
+        return replies
+    }
+
+    /// Sends commands, and the HELLO before them if it is due.
+    ///
+    /// - Returns: When their replies are due, and the error with which the HELLO was refused.
+    private func start(
+        _ kind: RequestKind,
+        _ write: (inout RequestWriter) -> Void
+    ) throws(StateError) -> (deadline: Deadline?, refusal: StateError?) {
         if let loss { throw StateError(.unreachable, loss) }
         let deadline = kind.contains(.waits) ? nil : timeout.map { Deadline(after: $0) }
         request.removeAll()
@@ -116,16 +130,12 @@ public final class Client {
         if saysHello { request.appendHello(name) }
         write(&request)
         try send(kind, deadline)
-        var refusal: StateError?
-        if saysHello {
-            hasSaidHello = true
-            if case .error(let error) = try nextReply(kind, deadline, nil) {
-                refusal = error.naming(.limit)
-            }
+        guard saysHello else { return (deadline, nil) }
+        hasSaidHello = true
+        guard case .error(let error) = try nextReply(kind, deadline, nil) else {
+            return (deadline, nil)
         }
-        var replies: [Reply] = []
-        while replies.count < count { replies.append(try nextReply(kind, deadline, refusal)) }
-        return replies
+        return (deadline, error.naming(.limit))
     }
 
     /// Sends the request, and receives meanwhile: a daemon whose replies are not read stops
@@ -217,7 +227,7 @@ public final class Client {
 
     /// Receives what is available; returns false if nothing is.
     private func receive(mayWait: Bool) throws(Loss) -> Bool {
-        if room.isEmpty { room = [UInt8](repeating: 0, count: 16 << 10) }
+        if room.isEmpty { room = [UInt8](repeating: 0, count: 2 << 10) }
         let count = try room.withUnsafeMutableBufferPointer { (room) throws(Loss) -> Int? in
             let count = try transport.receive(.init(room), mayWait: mayWait)
             if let count { parser.append(Bytes(rebasing: Bytes(room)[0..<count])) }

@@ -8,7 +8,10 @@ import StateWire
 /// An option begins with two dashes and may come before or after the verb. Its value is the next
 /// argument, or follows an `=`. An argument with one dash is an operand, so `set KEY -5` needs no
 /// quoting. After `--` come operands only, or for a verb that runs one the command.
-struct Invocation {
+///
+/// It is a class because the runtime would make the types of a struct's arrays, to release them, at
+/// each start: a third of what a `get` computes.
+final class Invocation {
     enum Task {
         case perform(Verb)
         case help(Verb?)
@@ -122,7 +125,7 @@ struct Invocation {
     }
 
     /// The option, else the environment, else the library's default.
-    private mutating func readReplyTimeout() throws(Failure) {
+    private func readReplyTimeout() throws(Failure) {
         let variable = "STATED_REPLY_TIMEOUT"
         var time = try duration("--reply-timeout")
         if time == nil, let text = environmentVariable(variable) {
@@ -140,8 +143,11 @@ struct Invocation {
     ///
     /// If `deadline` is earlier than the reply timeout, it applies to each command.
     func newClient(until deadline: Deadline? = nil) throws(StateError) -> Client {
-        let left = deadline.map { Duration.milliseconds(max(1, Int64($0.millisecondsLeft))) }
-        let timeout = [left, replyTimeout].compactMap { $0 }.min()
+        var timeout = replyTimeout
+        if let deadline {
+            let left = Duration.milliseconds(max(1, Int64(deadline.millisecondsLeft)))
+            timeout = min(left, timeout ?? left)
+        }
         let path = try socketPath(of: text("--socket"))
         return try Client(socket: path, timeout: timeout)
     }
@@ -160,7 +166,7 @@ struct Invocation {
         return try SocketLocation.process.clientPath(of: isSystem ? .system : .user)
     }
 
-    private mutating func end(with rest: ArraySlice<[UInt8]>, _ verb: Verb?) throws(Failure) {
+    private func end(with rest: ArraySlice<[UInt8]>, _ verb: Verb?) throws(Failure) {
         guard verb?.takesCommand ?? false else {
             operands += rest
             return
@@ -169,14 +175,14 @@ struct Invocation {
         command = Array(rest)
     }
 
-    private mutating func read(
+    private func read(
         option argument: [UInt8],
         _ rest: inout ArraySlice<[UInt8]>,
         _ verb: Verb?
     ) throws(Failure) {
         let equals = argument.firstIndex(of: UInt8(ascii: "="))
         let name = String(decoding: argument[..<(equals ?? argument.endIndex)], as: UTF8.self)
-        let own = verb?.options ?? []
+        let own = verb?.options() ?? []
         guard
             let option = Option.common.first(where: { $0.isNamed(name) })
                 ?? own.first(where: { $0.isNamed(name) })

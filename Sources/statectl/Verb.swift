@@ -1,13 +1,14 @@
 /// A verb of `statectl`: its name, operands, options, help and the function that runs it.
 ///
-/// Each run makes all of them, so making one only keeps literals.
-struct Verb: Sendable {
+/// Each run makes all of them, so making one only keeps literals. It is a class because the runtime
+/// would make the type of an optional struct of this size at each start.
+final class Verb: Sendable {
     /// The first line of its help, without the program.
     private let line: String
     /// How many operands it takes.
     let operandCount: ClosedRange<Int>
     /// The options that it takes in addition to those of every verb.
-    let options: [Option]
+    let options: @Sendable () -> [Option]
     /// The rest of its help.
     let details: String
     let perform: @Sendable (Invocation, inout Output) throws(Failure) -> Void
@@ -24,7 +25,7 @@ struct Verb: Sendable {
     private init(
         _ line: String,
         _ operandCount: ClosedRange<Int>,
-        _ options: [Option],
+        _ options: @autoclosure @escaping @Sendable () -> [Option],
         _ details: String,
         _ perform: @escaping @Sendable (Invocation, inout Output) throws(Failure) -> Void
     ) {

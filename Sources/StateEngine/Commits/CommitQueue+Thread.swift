@@ -266,7 +266,8 @@ extension CommitQueue {
     /// Compacts a piece after a commit that took `duration` nanoseconds, if enough has gathered.
     ///
     /// The piece takes as long as the commit, so compaction takes at most half of the time; four
-    /// times as long if it lags far behind.
+    /// times as long if it lags far behind. Until it lags so far that the store would outgrow its
+    /// bound, a piece takes 2 ms at most, so that no writer waits longer for it.
     func compactBetweenCommits(_ compaction: inout Compaction, after duration: Int64) {
         lookForCompaction(&compaction)
         let start = clinux_monotonic_nanoseconds()
@@ -274,7 +275,8 @@ extension CommitQueue {
             return
         }
         let share = compaction.need.isUrgent ? duration * 4 : duration
-        let limit = min(max(share, 500_000), 2_000_000)
+        let longest = compaction.need.isOverdue ? Int64.max : 2_000_000
+        let limit = min(max(share, 500_000), longest)
         compact(&compaction) { clinux_monotonic_nanoseconds() - start < limit }
         lookForCompaction(&compaction)
     }
@@ -290,6 +292,8 @@ package struct CompactionNeed: Hashable, Sendable {
     package var isDue = false
     /// So much that commits wait longer for compaction than for each other.
     package var isUrgent = false
+    /// So much that the bound of the store matters more than how long commits wait.
+    package var isOverdue = false
 
     package init() {}
 }

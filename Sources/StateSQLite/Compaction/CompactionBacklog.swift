@@ -28,6 +28,7 @@ extension SQLiteBacking {
         need.isDue = need.isDue || isDue
         let isUrgent = backlog.rowCount > 2 * rowSlack || backlog.byteCount > 2 * byteSlack
         need.isUrgent = need.isUrgent || isUrgent
+        need.isOverdue = backlog.rowCount > 3 * rowSlack || backlog.byteCount > 3 * byteSlack
         return need
     }
 

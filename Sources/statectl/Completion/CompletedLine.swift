@@ -54,7 +54,7 @@ struct CompletedLine {
     }
 
     /// The options that may be given here.
-    var options: [Option] { Option.common + (verb?.options ?? []) }
+    var options: [Option] { Option.common + (verb?.options() ?? []) }
 
     /// The value that is completed: the word, without the name of its option.
     var value: [UInt8] { Array(word.dropFirst(fixed.count)) }
