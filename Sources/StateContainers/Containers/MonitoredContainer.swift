@@ -39,9 +39,10 @@ open class MonitoredContainer<Value: Sendable, Failure: Error>: StateContainer<V
     /// Delivers the change to the listeners; an override must call super.
     open override func didModify(_ change: StateChange<Value>) {
         super.didModify(change)
-        let registration = registration
-        if registration.queue.listeners.deliver(change.record) { leave(registration) { $0.isGone } }
+        if registration.queue.listeners.deliver(change.record) { removeGoneReceivers() }
     }
+
+    package final override func removeGoneReceivers() { leave(registration) { $0.isGone } }
 
     // MARK: Receivers
 

@@ -51,7 +51,10 @@ extension StateContainer {
     final func change<R>(
         _ body: (inout Value) -> R
     ) throws(Failure) -> (result: R, revision: Revision) {
-        if let done = withCore({ $0.isDirect ? $0.modifyInPlace(body) : nil }) { return done }
+        let done = withCore { core in
+            core.isDirect ? core.modifyInPlace(body) ?? core.modifyObserved(body) : nil
+        }
+        if let done { return done }
         return try change(because: String(), body)
     }
 

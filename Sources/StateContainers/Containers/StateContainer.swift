@@ -121,13 +121,23 @@ open class StateContainer<Value: Sendable, Failure: Error>: @unchecked Sendable 
     }
 
     package final func connect(_ registration: Registration<Value>) {
-        registration.queue.connect(key) { [weak self] change in
-            guard let self else { return }
-            StateTrace.note(.change(key, change.facts.revision))
-            didModify(StateChange(change))
+        guard isOfLibrary else {
+            registration.queue.connect(key) { [weak self] change in
+                guard let self else { return }
+                StateTrace.note(.change(key, change.facts.revision))
+                didModify(StateChange(change))
+            }
+            return registration.core.register(registration.queue)
         }
-        if !isOfLibrary { registration.core.register(registration.queue) }
+        // As its `didModify` does, without the two atomic operations of a weak reference.
+        registration.queue.connect(key) { [weak self, key, listeners = registration.queue.listeners] in
+            StateTrace.note(.change(key, $0.facts.revision))
+            if listeners.deliver($0) { self?.removeGoneReceivers() }
+        }
     }
+
+    /// Removes the receivers whose target no longer exists, if the container has receivers.
+    package func removeGoneReceivers() {}
 
     // MARK: Scopes
 
@@ -147,7 +157,9 @@ open class StateContainer<Value: Sendable, Failure: Error>: @unchecked Sendable 
     /// The core and queue in the scope of the calling task.
     @usableFromInline
     package final var registration: Registration<Value> {
-        guard isDivided, let scope = StateScope.current else { return outerRegistration }
+        guard clinux_has_scopes() != 0, isDivided, let scope = StateScope.current else {
+            return outerRegistration
+        }
         return scope.registration(of: self) {
             let registration = Registration(makeCore(in: scope), ChangeQueue(scope: scope))
             connect(registration)

@@ -1,5 +1,6 @@
 import CLinux
 import StateEngine
+import Synchronization
 
 /// The queue of changes from one container to its `didModify`: ascending, one at a time, no lock
 /// held.
@@ -7,8 +8,8 @@ import StateEngine
 /// The thread that finds it idle drains it. After 64 changes the notifier continues, so that no
 /// writer is kept busy forever.
 ///
-/// Everything is constant or under its lock, also in the subclasses: the proof of `@unchecked
-/// Sendable`.
+/// Everything is constant from the first change on, or under its lock, also in the subclasses: the
+/// proof of `@unchecked Sendable`.
 @usableFromInline
 package class ChangeQueue: NotifierJob, @unchecked Sendable {
     /// How many changes may wait.
@@ -23,43 +24,46 @@ package class ChangeQueue: NotifierJob, @unchecked Sendable {
         var scope: StateScope?
         /// The writers that wait for room.
         var writers: [BlockingSemaphore] = []
-        /// The container.
-        var key: Key?
-        /// Its `didModify`.
-        var take: Take = { _ in }
     }
 
-    private typealias Take = @Sendable (ChangeRecord) -> Void
+    /// The container; set before others see this queue.
+    private var key: Key?
+    /// Its `didModify`; set with ``key``. Not under the lock: a function that a lock returns is
+    /// wrapped in a new one, each time.
+    private var take: @Sendable (ChangeRecord) -> Void = { _ in }
 
     private let waiting = StateLock(Waiting())
+    /// How many changes wait, for who has the lock of the core: only under it they get more.
+    private let waitingCount = Atomic(0)
     /// The receivers of the container's `didModify`.
     package final let listeners = ListenerList()
     /// Weak, because the scope retains the container, which retains this queue.
     private weak let scope: StateScope?
+    private let isScoped: Bool
 
     /// Makes an empty queue whose changes are delivered in `scope`.
-    init(scope: StateScope?) { self.scope = scope }
+    init(scope: StateScope?) {
+        self.scope = scope
+        isScoped = scope != nil
+    }
 
     /// Makes an empty queue.
     package convenience init() { self.init(scope: nil) }
 
-    /// Sends changes to `take` from now on: the `didModify` of the container with that key.
+    /// Sends changes to `take`: the `didModify` of the container with that key.
+    ///
+    /// Called once, before the queue is registered.
     package final func connect(
         _ key: Key,
         _ take: @escaping @Sendable (ChangeRecord) -> Void
     ) {
-        waiting.withLock { waiting in
-            waiting.key = key
-            waiting.take = take
-        }
+        (self.key, self.take) = (key, take)
     }
 
-    package final var subject: (key: Key, who: String) {
-        (waiting.withLock { $0.key } ?? "none", "didModify")
-    }
+    package final var subject: (key: Key, who: String) { (key ?? "none", "didModify") }
 
     /// Whether there is room for one more change.
-    package var hasRoom: Bool { waiting.withLock { $0.changes.count < Self.limit } }
+    package var hasRoom: Bool { waitingCount.load(ordering: .relaxed) < Self.limit }
 
     /// Waits until there is room.
     ///
@@ -78,12 +82,22 @@ package class ChangeQueue: NotifierJob, @unchecked Sendable {
         }
     }
 
+    /// Whether a change may be made without waiting, and without looking for a feedback loop.
+    @usableFromInline
+    static func haveRoom(_ queues: [ChangeQueue]) -> Bool {
+        let depth = clinux_depth()
+        guard depth == 0 else { return depth <= Feedback.limit }
+        for queue in queues where !queue.hasRoom { return false }
+        return true
+    }
+
     /// Appends a change.
     ///
     /// If the queue is full and `merges` is true, because the writer cannot wait, merges it with
     /// the last one.
     ///
     /// Called under the lock of the core, so the order is that of the changes.
+    @usableFromInline
     package func put(_ change: ChangeRecord, merges: Bool = false) {
         waiting.withLock { waiting in
             if let scope { waiting.scope = scope }
@@ -92,13 +106,33 @@ package class ChangeQueue: NotifierJob, @unchecked Sendable {
             } else {
                 waiting.changes.append(change)
             }
+            waitingCount.store(waiting.changes.count, ordering: .relaxed)
         }
     }
 
-    /// Delivers the waiting changes, unless a thread already does.
-    package func drain() {
-        if begin() { run() }
+    /// Appends a change, or lets the caller deliver it, who must do so after the lock of the core.
+    ///
+    /// - Returns: Whether the caller must call ``deliver(_:)`` with it.
+    @usableFromInline
+    func pass(_ change: ChangeRecord) -> Bool {
+        let passes =
+            !isScoped
+            && waiting.withLock { waiting in
+                guard !waiting.isDraining, waiting.changes.count == 0 else { return false }
+                waiting.isDraining = true
+                return true
+            }
+        if !passes { put(change) }
+        return passes
     }
+
+    /// Delivers a change that the queue has passed back, and what came meanwhile.
+    @usableFromInline
+    final func deliver(_ change: ChangeRecord) { deliver((change, nil)) }
+
+    /// Delivers the waiting changes, unless a thread already does.
+    @usableFromInline
+    package func drain() { deliver(next(begins: true)) }
 
     /// Makes the notifier deliver the waiting changes, unless a thread already does.
     package func drainLater() {
@@ -114,18 +148,32 @@ package class ChangeQueue: NotifierJob, @unchecked Sendable {
     }
 
     /// Delivers some of the waiting changes; called by the thread that drains.
-    package final func run() {
-        for _ in 0..<Self.turn {
-            guard let (change, take, scope) = next() else { return }
+    package final func run() { deliver(next()) }
+
+    private func deliver(_ first: (ChangeRecord, StateScope?)?) {
+        var waiting = first
+        for count in 1...Self.turn {
+            guard let (change, scope) = waiting else { return }
             change.deliver(in: scope, take)
+            if count < Self.turn { waiting = next() }
         }
         Notifier.shared.run(self)
     }
 
-    private func next() -> (ChangeRecord, Take, StateScope?)? {
-        let (change, take, scope, writers) = waiting.withLock {
-            waiting -> (ChangeRecord?, Take, StateScope?, [BlockingSemaphore]) in
+    /// The next change for the thread that drains.
+    ///
+    /// - Parameter begins: Whether the caller is that thread only if there is none yet.
+    private func next(begins: Bool = false) -> (ChangeRecord, StateScope?)? {
+        let (change, scope, writers) = waiting.withLock {
+            waiting -> (ChangeRecord?, StateScope?, [BlockingSemaphore]) in
+            if begins {
+                guard !waiting.isDraining, waiting.changes.count > 0 else {
+                    return (nil, nil, [])
+                }
+                waiting.isDraining = true
+            }
             let change = waiting.changes.popFirst()
+            waitingCount.store(waiting.changes.count, ordering: .relaxed)
             // Handed out, so that the scope's contents are not freed under the lock.
             let scope = waiting.scope
             if change == nil {
@@ -133,12 +181,12 @@ package class ChangeQueue: NotifierJob, @unchecked Sendable {
                 waiting.scope = nil
             }
             guard waiting.changes.count < Self.limit else {
-                return (change, waiting.take, scope, [])
+                return (change, scope, [])
             }
             defer { waiting.writers = [] }
-            return (change, waiting.take, scope, waiting.writers)
+            return (change, scope, waiting.writers)
         }
         for writer in writers { writer.signal() }
-        return change.map { ($0, take, scope) }
+        return change.map { ($0, scope) }
     }
 }

@@ -6,11 +6,35 @@ public import StateEngine
 struct ChangeFacts: Sendable {
     @usableFromInline let revision: Revision
     @usableFromInline var skipped = 0
-    @usableFromInline let cause: Cause
+    /// Nil for this process, for no particular reason: copying a cause costs as much as a lock.
+    private let otherCause: Cause?
     /// How many changes in a row led to this one, each made during the delivery of the one before.
     var depth: Int64
     /// Its number among the changes that its core published.
     var number: Int64 = 0
+
+    @usableFromInline
+    init(revision: Revision, skipped: Int, cause: Cause?, depth: Int64, number: Int64 = 0) {
+        self.revision = revision
+        self.skipped = skipped
+        otherCause = cause
+        self.depth = depth
+        self.number = number
+    }
+
+    /// Those of a change that this process makes in memory, for no particular reason.
+    @usableFromInline
+    init(ownAt revision: Revision, number: Int64) {
+        self.init(
+            revision: revision,
+            skipped: 0,
+            cause: nil,
+            depth: clinux_depth(),
+            number: number
+        )
+    }
+
+    @usableFromInline var cause: Cause { otherCause ?? .thisProcess }
 }
 
 /// A change without its values: all that queues, filters and slots need.
@@ -23,6 +47,7 @@ struct ChangeFacts: Sendable {
 package class ChangeRecord: @unchecked Sendable {
     @usableFromInline final let facts: ChangeFacts
 
+    @usableFromInline
     init(_ facts: ChangeFacts) { self.facts = facts }
 
     /// This change merged with the `earlier` one of the same values, which was not delivered.
@@ -51,6 +76,7 @@ final class ChangeValues<Value: Sendable>: ChangeRecord, @unchecked Sendable {
     @usableFromInline let old: Value
     @usableFromInline let new: Value
 
+    @inlinable
     init(_ old: Value, _ new: Value, _ facts: ChangeFacts) {
         self.old = old
         self.new = new

@@ -29,6 +29,11 @@ final class PartQueue<Whole: Sendable, Part: Equatable & Sendable>: ChangeQueue,
         }
     }
 
+    override func pass(_ change: ChangeRecord) -> Bool {
+        put(change, merges: false)
+        return false
+    }
+
     override func drain() { part?.drain() }
 
     override func drainLater() { part?.deliverLater() }

@@ -20,7 +20,7 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
         /// The queues that take each change; if there are none, no change record is made.
         @usableFromInline var queues: [ChangeQueue] = []
         /// How many changes were published.
-        var publishedCount: Int64 = 0
+        @usableFromInline var publishedCount: Int64 = 0
 
         init(_ value: Value, _ revision: Revision) {
             self.value = value
@@ -54,6 +54,22 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
             )
             let change = ChangeValues(old, new, facts)
             for queue in queues { queue.put(change, merges: merges) }
+        }
+
+        /// The same for the next change that this process makes in memory, which has receivers.
+        ///
+        /// - Returns: The change, if it is to be delivered to the only queue by the caller.
+        @inlinable
+        mutating func publish(_ new: Value) -> ChangeRecord? {
+            number &+= 1
+            publishedCount &+= 1
+            let revision = Revision(epoch: epoch, number: number)
+            let facts = ChangeFacts(ownAt: revision, number: publishedCount)
+            let change = ChangeValues(value, new, facts)
+            value = new
+            if queues.count == 1 { return queues[0].pass(change) ? change : nil }
+            for queue in queues { queue.put(change, merges: false) }
+            return nil
         }
 
         mutating func add(_ queue: ChangeQueue) {

@@ -25,6 +25,13 @@ final class Delivery: Receiver, NotifierJob {
             return pending.take().map { ($0, scope.take()) }
         }
 
+        /// Takes a change that nothing keeps from being delivered by the caller at once.
+        mutating func mayPass() -> Bool {
+            guard pending == nil, !isAtWork, !isPaused, !isEnded else { return false }
+            isAtWork = true
+            return true
+        }
+
         /// Whether the caller must schedule a delivery.
         mutating func isDue() -> Bool {
             guard !isAtWork, pending != nil, !isPaused, !isEnded else { return false }
@@ -45,6 +52,8 @@ final class Delivery: Receiver, NotifierJob {
     /// The identity of the attached listener, even if it is gone.
     let identity: ObjectIdentifier?
     private let call: @Sendable (ChangeRecord) -> Void
+    /// Whether the thread that brings a change makes the call.
+    private let isInline: Bool
     private let slot = StateLock(Slot())
 
     /// Makes the slot of `listener`, which may go away and which `call` calls; traces show it as
@@ -65,6 +74,7 @@ final class Delivery: Receiver, NotifierJob {
         self.listener = listener
         identity = listener.map(ObjectIdentifier.init)
         self.call = call
+        isInline = if actor == nil, case .inline = queue { true } else { false }
     }
 
     var subject: (key: Key, who: String) { (key, who) }
@@ -81,6 +91,11 @@ final class Delivery: Receiver, NotifierJob {
     }
 
     func put(_ change: ChangeRecord) {
+        if isInline, slot.withLock({ $0.mayPass() }) {
+            change.deliver(in: scope, call)
+            if finish() { schedule() }
+            return
+        }
         update { slot in
             guard !slot.isEnded else { return }
             slot.scope = scope
@@ -147,7 +162,14 @@ final class Delivery: Receiver, NotifierJob {
     private func deliverNext() -> Bool {
         guard let (change, scope) = slot.withLock({ $0.next() }) else { return false }
         change.deliver(in: scope, call)
-        return slot.withLock { slot in
+        return finish()
+    }
+
+    /// Ends a call.
+    ///
+    /// - Returns: Whether there is more to deliver.
+    private func finish() -> Bool {
+        slot.withLock { slot in
             slot.isAtWork = false
             return slot.isDue()
         }

@@ -31,13 +31,13 @@ final class HistoryReader {
         lookingAhead lookAhead: LookAhead,
         _ receive: (borrowing StoredChange) -> Void
     ) throws -> (rowCount: Int64, revision: Int64) {
-        guard try connection.number("PRAGMA page_count") > 1_024 else {
-            return try read(connection, receive)
-        }
         // No page is read twice: a cache of them would stay with the process, all unused.
         let cacheSize = try connection.number("PRAGMA cache_size")
         try connection.set("cache_size=-256")
         defer { try? connection.set("cache_size=\(cacheSize)") }
+        guard try connection.number("PRAGMA page_count") > 1_024 else {
+            return try read(connection, receive)
+        }
         let relay = RowRelay()
         let thread = WorkerThread(name: "reading")
         // Used by the thread until it is joined.

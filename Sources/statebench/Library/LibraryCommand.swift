@@ -25,6 +25,7 @@ enum LibraryCommand {
         // Last: after the first scope, every container looks for its own.
         for _ in 0..<turns where rows.contains(.scopes) { ScopeRows.measure(operations, &table) }
         table.print()
+        if rows.contains(.kept) { try KeptRows.measure(in: place) }
     }
 
     /// The `stated` beside this program.
@@ -36,7 +37,7 @@ enum LibraryCommand {
     }
 
     private enum Rows: String, CaseIterable {
-        case memory, listening, arrays, durable, remote, scopes
+        case memory, listening, arrays, durable, remote, scopes, kept
 
         /// The rows in a comma-separated list.
         static func named(_ list: String) throws(BenchError) -> Set<Rows> {

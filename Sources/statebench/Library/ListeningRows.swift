@@ -16,13 +16,16 @@ final class CountedState: State<Int>, @unchecked Sendable {
 enum ListeningRows {
     static func measure(_ count: Int, _ table: inout LibraryTable) {
         modify(CountedState(1, key: "a"), "State with a didModify, modify", count, &table)
-        for (queue, name) in [(StateQueue.inline, "inline"), (.notifier, "on the notifier")] {
+        for (queue, name, bound) in [
+            (StateQueue.inline, "inline", 250.0), (.notifier, "on the notifier", nil),
+        ] {
             let state = MonitoredState(1, key: "a")
             let sum = BareBox(0)
             let observation = state.observe(on: queue, initial: false) { @Sendable change in
                 sum.mutex.withLock { $0 &+= change.new }
             }
-            modify(state, "MonitoredState, one listens \(name), modify", count, &table)
+            let title = "MonitoredState, one listens \(name), modify"
+            table.add(title, MemoryRows.modify(state, count), atMost: bound)
             withExtendedLifetime(observation) {}
         }
         let (put, take) = measureSlot(count)
