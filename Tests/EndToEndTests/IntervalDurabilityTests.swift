@@ -150,6 +150,20 @@ struct IntervalDurabilityTests: RuledTests {
         #expect(try again.entry(for: "late/a")?.durability == "synced")
     }
 
+    @Test func `durable before told: a key in a file waits, whatever a reload says`() throws {
+        let files = directory.path(of: "files")
+        try #require(mkdir(files, 0o700) == 0)
+        let daemon = try daemon("{ keys: 'late/', backing: 'file', directory: '\(files)' }")
+        let client = try daemon.connect()
+        _ = try write(client, "late/a", "old")
+        // The backing stays until a restart.
+        _ = try file(Self.rule)
+        _ = try Statectl.run(daemon, "reload")
+        #expect(try write(client, "late/a", "new").durability == "synced")
+        #expect(try readFile(files + "/a") == Array("new".utf8))
+        #expect(try status(client, "deferred") == 0)
+    }
+
     @Test(arguments: [
         ("{ keys: 'a/', commitEvery: '5s' }", "it needs durability: \"interval\""),
         ("{ keys: 'a/', durability: 'interval', commitEvery: '5ms' }", "from 10ms to 1h"),

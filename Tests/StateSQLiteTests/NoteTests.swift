@@ -231,6 +231,25 @@ struct NoteTests {
         found.close()
     }
 
+    @Test func `a removed note stays removed where the store is opened again after compaction failed`()
+        throws
+    {
+        let faults = try Faults(below: store.directory)
+        let keyspace = try LocalKeyspace(backing: store.backing())
+        for value in 1...3 as ClosedRange<UInt8> { try keyspace.apply([.set("k", [value])]) }
+        _ = try keyspace.note("handler:0:a", "before")
+        let revision = try keyspace.submitNote("handler:0:a", nil)
+        faults.fail(.write, of: .log)
+        #expect(throws: StateError.self) { try keyspace.compact(to: 3) }
+        try #require(faults.failedCount == 1)
+        #expect(keyspace.metadata == [:])
+        keyspace.publish()
+        try keyspace.waitUntilSettled(revision)
+        #expect(keyspace.metadata == [:])
+        keyspace.close()
+        try opened { #expect($0.metadata == [:]) }
+    }
+
     /// Compaction leaves nothing in doubt that was told, and so nothing that is under way.
     @Test func `a note under way is kept where the store is opened again after compaction failed`()
         throws

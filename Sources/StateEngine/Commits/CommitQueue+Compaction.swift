@@ -19,8 +19,12 @@ extension CommitQueue {
 
     func compact(_ compaction: inout Compaction, while goesOn: () -> Bool) {
         guard let compacting = capabilities.compaction else { return }
-        // A revision up to which somebody asks for it may not be stored yet.
-        if isAsked(compaction) { storeDeferred() }
+        // A revision up to which somebody asks for it may not be stored yet; the store must not say
+        // that it is complete from there on.
+        if isAsked(compaction), let failure = storeDeferred() {
+            compaction.requests += state.withLock { $0.work.takeCompactions() }
+            return answerRequests(&compaction, failure)
+        }
         takeRequests(&compaction)
         let start = clinux_monotonic_nanoseconds()
         defer {

@@ -72,6 +72,9 @@ extension CommitQueue {
     /// Storage has everything up to a revision.
     func settleDeferred(through revision: Int64) {
         guard revision >= deferred.lastRevision else { return }
+        // A commit that only waits for them has no revision of its own: if storage is opened again,
+        // they are not to be taken for unknown.
+        state.withLock { $0.storedRevision = max($0.storedRevision, revision) }
         deferred.removeAll()
         setTime()
         noteDeferral(nil)
@@ -80,10 +83,14 @@ extension CommitQueue {
     /// Stores what is deferred, and answers those who wait for that.
     ///
     /// If it fails, it is tried again after a second.
-    func storeDeferred() {
+    ///
+    /// - Returns: Why storage refused it.
+    @discardableResult
+    func storeDeferred() -> StateError? {
         let requests = takeStoreRequests()
         let failure = tryToStoreDeferred()
         for request in requests { request(failure) }
+        return failure
     }
 
     private func tryToStoreDeferred() -> StateError? {
@@ -113,6 +120,12 @@ extension CommitQueue {
             return state.notify
         }
         notify()
+    }
+
+    /// The thread has stopped: what a batch has for storage counts as deferred for good.
+    func noteLost(_ batch: CommitBatch) {
+        deferredCount.wrappingAdd(batch.changeCount, ordering: .relaxed)
+        deferredByteCount.wrappingAdd(batch.byteCount, ordering: .relaxed)
     }
 
     /// Stores what is deferred once the thread stops; what it cannot store stays.

@@ -7,6 +7,8 @@ struct MetadataTable: ~Copyable {
     }
 
     private var versions: [String: Version] = [:]
+    /// The revision of the last change that nothing has undone; a removed entry has no version.
+    private var lastChange: Int64 = 0
     /// Whether the backing keeps metadata; set before anything is written.
     var isKept = true
 
@@ -18,20 +20,23 @@ struct MetadataTable: ~Copyable {
 
     mutating func set(_ entry: MetadataEntry) {
         versions[entry.name] = entry.text.map { Version(revision: entry.revision, text: $0) }
+        lastChange = entry.revision
     }
 
     /// Undoes entries, the newest first.
     mutating func undo(_ metadata: [MetadataEntry]) {
-        for entry in metadata.reversed() { versions[entry.name] = entry.superseded }
+        for entry in metadata.reversed() {
+            versions[entry.name] = entry.superseded
+            lastChange = min(lastChange, entry.revision - 1)
+        }
     }
 
     /// Replaces everything with what storage holds up to `revision`; nothing may be provisional.
     mutating func load(_ stored: [String: String], at revision: Int64) {
         versions = stored.mapValues { Version(revision: revision, text: $0) }
+        lastChange = revision
     }
 
-    /// Whether some entry is newer than `revision`.
-    func isNewer(than revision: Int64) -> Bool {
-        versions.values.contains { $0.revision > revision }
-    }
+    /// Whether something was changed or removed after `revision`.
+    func isNewer(than revision: Int64) -> Bool { lastChange > revision }
 }

@@ -103,7 +103,15 @@ extension LocalKeyspace {
     /// The queue has stopped, and storage will not have what is in doubt.
     func settleInDoubt(_ core: KeyspaceCore) {
         guard let unstored = core.adopt([]).unstored else { return }
+        queue.noteLost(unstored)
         unstored.isDeferred = true
         core.settle(unstored)
+    }
+
+    /// The queue has stopped: what is published and still waits for it, storage will not have.
+    func settleAtTheEnd(_ core: KeyspaceCore) {
+        settleInDoubt(core)
+        let waiting = [queue.takeQueued(), core.pending.filling]
+        if let published = core.takePublished(from: waiting) { queue.noteLost(published) }
     }
 }

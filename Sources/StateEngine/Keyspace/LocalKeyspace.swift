@@ -83,7 +83,7 @@ public final class LocalKeyspace: WaitableKeyspace {
         queue.stop()
         closeFiles()
         settle { _ in }
-        withCore { settleInDoubt($0) }
+        withCore { settleAtTheEnd($0) }
         settle { _ in }
         queue.setNotify {}
         backing.close()

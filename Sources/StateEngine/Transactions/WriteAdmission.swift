@@ -217,10 +217,14 @@ extension KeyspaceCore {
     }
 
     /// Whether storage may have a change of a key later, by its rule.
+    ///
+    /// Not if its value is in a file, whatever a rule says since the start: the file is written with
+    /// the commit.
     @inline(__always)
     package func isDeferrable(_ key: Bytes, _ rule: KeyRule?) -> Bool {
         guard let rule, rule.delay != nil else { return false }
-        return mayDefer && !isInMemory(key, rule)
+        let isInFile = admission.files?.holds(key) ?? false
+        return mayDefer && !isInFile && !isInMemory(key, rule)
     }
 }
 

@@ -3,8 +3,9 @@ import StateEngine
 
 /// Transactions beside the commits, and those that fail.
 extension OpenStore {
-    /// Writes metadata in its own transaction.
+    /// Writes metadata in its own transaction; not after a fault, until the store is reopened.
     func write(_ body: (MetadataWriter) throws(SQLiteFailure) -> Void) throws {
+        try requireNoFault()
         _ = try transact { () throws(SQLiteFailure) in try body(statements.metadata) }
         progress.acknowledge()
     }

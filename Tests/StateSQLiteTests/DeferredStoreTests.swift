@@ -1,0 +1,100 @@
+import Glibc
+import StateEngine
+import StateSQLite
+import StateTestSupport
+import Testing
+
+/// Changes that storage may have later, on a disk that fails.
+struct DeferredStoreTests {
+    private let store: TemporaryStore
+    private let faults: Faults
+    private let keyspace: LocalKeyspace
+
+    init() throws {
+        store = try TemporaryStore()
+        faults = try Faults(below: store.directory)
+        keyspace = try LocalKeyspace(backing: store.backing())
+        let rules = deferringRules("late/", every: .seconds(3_600))
+        try asWriter { (core, cause) throws(StateError) in
+            _ = try core.install(rules: rules, cause: cause, at: 1)
+        }
+    }
+
+    private func asWriter(
+        _ body: (KeyspaceCore, InternedCause) throws(StateError) -> Void
+    ) throws(StateError) {
+        try keyspace.withCore { (core) throws(StateError) in
+            let cause = core.retainCause(Cause(uid: 1, gid: 1, pid: 1, command: "test"))
+            defer { core.release(cause) }
+            try body(core, cause)
+        }
+        keyspace.publish()
+    }
+
+    private func set(_ key: Key, _ value: UInt8) throws -> Int64 {
+        try keyspace.apply([.set(key, [value])])
+    }
+
+    /// As STATE.SYNC: waits behind a commit of its own that changes nothing.
+    private func sync() throws {
+        try asWriter { (core, cause) throws(StateError) in
+            var receipt = core.makeReceipt()
+            try core.storeEverything(&receipt, cause)
+        }
+        try #require(eventually { keyspace.deferred.count == 0 })
+    }
+
+    @Test func `durable before told: what a sync has stored is known when the store is opened again`()
+        throws
+    {
+        _ = try set("a", 1)
+        _ = try set("late/a", 1)
+        try sync()
+        faults.fail(.sync, of: .log)
+        #expect(throws: StateError.self) { try set("b", 2) }
+        faults.heal()
+        #expect(eventually { (try? set("c", 3)) != nil })
+        keyspace.close()
+        let keys = try store.contents().changes.map { String(decoding: $0.plain.key, as: UTF8.self) }
+        #expect(keys.filter { $0 == "late/a" }.count == 1 && keys.last == "c")
+    }
+
+    @Test func `nothing is compacted up to a change that could not be stored`() throws {
+        _ = try set("a", 1)
+        let stored = try set("a", 2)
+        let late = try set("late/a", 1)
+        faults.fail(.write, of: .log, with: ENOSPC)
+        #expect(throws: StateError.self) { try keyspace.compact(to: late) }
+        try #require(faults.failedCount == 1 && keyspace.deferred.count == 1)
+        #expect(keyspace.withCore { $0.revisions.compacted } <= stored)
+        #expect(try keyspace.compact(to: late).compacted == late)
+        #expect(keyspace.deferred.count == 0)
+        keyspace.close()
+    }
+
+    @Test func `what is in doubt until the end counts as not stored`() throws {
+        _ = try set("a", 1)
+        try asWriter { (core, cause) throws(StateError) in
+            // One commit: its outcome will be unknown.
+            for key in ["late/a", "b"] {
+                core.begin(cause, at: 1)
+                var receipt = core.makeReceipt()
+                do throws(StateError) {
+                    try Array(key.utf8).withBorrowed { (bytes) throws(StateError) in
+                        try core.set(bytes, to: bytes, expiry: .ruled)
+                    }
+                } catch {
+                    core.rollBack()
+                    throw error
+                }
+                _ = core.finish(&receipt)
+            }
+            faults.fail(.sync, of: .log, .lasting)
+            faults.fail(.write, of: .log, .lasting)
+            faults.fail(.open, of: .any, .lasting)
+        }
+        try #require(eventually { keyspace.withCore { $0.admission.refusals.reopening != nil } })
+        keyspace.close()
+        #expect(keyspace.deferred.count == 1)
+    }
+}
