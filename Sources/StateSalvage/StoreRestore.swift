@@ -117,10 +117,10 @@ private struct Restoring {
     let progress: (Int64) -> Void
     var last = HistoryPlace(revision: 0, ordinal: -1)
     var metadata: [String: String] = [:]
-    /// Of the whole backup: later changes are all there.
+    /// The highest of all backups: later changes are all there. Between two of them deletes may have
+    /// been compacted that the first has, and that changes in the second do not name.
     var compacted: Int64 = 0
     var floors = HistoryFloors()
-    private var isWhole = true
     private var rowCount: Int64 = 0
 
     init(store: NewStore, progress: @escaping (Int64) -> Void) {
@@ -132,9 +132,7 @@ private struct Restoring {
         case .head: break
         case .metadata: try takeMetadata(frame, reader)
         case .rows: try takeRows(frame, reader)
-        case .end:
-            if isWhole { try takeEnd(frame, reader) }
-            isWhole = false
+        case .end: try takeEnd(frame, reader)
         }
     }
 
@@ -186,12 +184,12 @@ private struct Restoring {
 
     private mutating func takeEnd(_ frame: BackupFrame, _ reader: BackupReader) throws {
         guard let compacted = frame.number("compacted") else { throw reader.unreadable(frame) }
-        self.compacted = compacted
+        self.compacted = max(self.compacted, compacted)
         let lines = String(decoding: frame.payload, as: UTF8.self).split(separator: "\n")
             .filter { $0.hasPrefix("floor ") }.map { $0.dropFirst("floor ".count) }
         guard let floors = HistoryFloors(lines.joined(separator: "\n")) else {
             throw reader.unreadable(frame)
         }
-        self.floors = floors
+        self.floors.raise(to: floors)
     }
 }

@@ -59,6 +59,11 @@ public struct HistoryFloors: Hashable, Sendable {
         revisions = [.everything: highest]
     }
 
+    /// Raises each pattern to what others say of it.
+    package mutating func raise(to others: HistoryFloors) {
+        for (pattern, revision) in others.revisions { raise(pattern, to: revision) }
+    }
+
     /// Drops what the compacted revision says as well.
     package mutating func drop(through compacted: Int64) {
         if revisions.contains(where: { $0.value <= compacted }) {

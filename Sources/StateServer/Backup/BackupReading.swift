@@ -144,7 +144,7 @@ final class BackupReading: @unchecked Sendable {
         let isAtEnd = try history.forEachChange(after: place, through: revision) { change in
             place = change.place
             let before = payload.count
-            let isPassed = includesHistory ? true : isLive(change)
+            let isPassed = includesHistory ? true : isLast(change)
             if isPassed {
                 change.appendBackupRow(to: &payload)
                 count += 1
@@ -162,9 +162,12 @@ final class BackupReading: @unchecked Sendable {
         return rows + writer.end(lines)
     }
 
-    /// Whether a row has the value of its key at the revision.
-    private func isLive(_ change: borrowing StoredChange) -> Bool {
-        guard let superseded, change.value != nil else { return false }
+    /// Whether no later row up to the revision supersedes a row.
+    ///
+    /// Deletes are passed, too: of an older row whose successor compaction has removed, nothing else
+    /// shows that it is no value any more.
+    private func isLast(_ change: borrowing StoredChange) -> Bool {
+        guard let superseded else { return false }
         let place = change.place
         while nextSuperseded < superseded.count, superseded[nextSuperseded] < place {
             nextSuperseded += 1

@@ -11,7 +11,7 @@ extension Help {
         backup; only you can read it. If FILE is a device, a pipe or a link, it is written to. While
         a backup is made, the history is not compacted.
 
-          --no-history  only the present values, without history and handlers
+          --no-history  only the present values and deletes, without history and handlers
           --since FILE  only the changes since that backup; to restore, name both. It fails if the
                         history does not reach back to it
           --verify      check a file instead: each piece, their order, and the whole; exits 5 and
