@@ -67,6 +67,36 @@ extension Client {
         )
     }
 
+    /// What ``revert(_:to:)`` would change now.
+    ///
+    /// - Returns: The newest revision, and the values of the keys before and after, in key order.
+    /// - Throws: As ``revert(_:to:)``, whatever would refuse that.
+    package func reversion(
+        of pattern: Pattern,
+        to revision: Int64
+    ) throws(StateError) -> (revision: Int64, changes: [Reversion]) {
+        let words = ["TO", String(revision), "DRYRUN"]
+        let reply = try ask("STATE.REVERT", [pattern.bytes], words: words)
+        let changes = try reply.rows("changes").map { row throws(StateError) in
+            Reversion(
+                key: try row.bytes(0),
+                before: row[1]?.byteValue,
+                after: row[2]?.byteValue
+            )
+        }
+        return (try reply.number("revision"), changes)
+    }
+
+    /// What a revert does to a key.
+    package struct Reversion: Hashable, Sendable {
+        /// The key.
+        package let key: [UInt8]
+        /// The present value; nil if there is none.
+        package let before: [UInt8]?
+        /// The value afterwards; nil if the key will be absent.
+        package let after: [UInt8]?
+    }
+
     /// The newest revision at a time.
     ///
     /// - Parameter time: Wall time in milliseconds since 1970.

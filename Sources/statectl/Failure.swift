@@ -14,13 +14,15 @@ enum Failure: Error {
     case refused(StateError)
     /// A file cannot be read or written.
     case file(String)
+    /// The output cannot be written; what the command does was done.
+    case output(String)
     /// Nobody reads the output any more.
     case brokenPipe
 
     /// The text for standard error; nil for nothing.
     var message: String? {
         switch self {
-        case .usage(let sentence), .file(let sentence): sentence
+        case .usage(let sentence), .file(let sentence), .output(let sentence): sentence
         case .negative, .found, .condition, .brokenPipe: nil
         case .refused(let error): Self.message(for: error)
         }
@@ -42,6 +44,7 @@ enum Failure: Error {
         case .found: 4
         case .condition(let code): code
         case .usage, .file: 2
+        case .output: 5
         case .refused(let error): Self.exitCode(for: error.code)
         }
     }

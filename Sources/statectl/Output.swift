@@ -159,7 +159,10 @@ struct Output {
         let number = writeAll(bytes, to: STDOUT_FILENO)
         bytes.removeAll(keepingCapacity: number == 0)
         if number == EPIPE { throw .brokenPipe }
-        if number != 0 { throw .file("standard output: \(String(cString: strerror(number)))") }
+        guard number == 0 else {
+            let reason = String(cString: strerror(number))
+            throw .output("standard output: \(reason); what the command does was done")
+        }
     }
 
     /// Writes a message to standard error, escaped: the daemon may quote what others have set, and

@@ -37,6 +37,39 @@ struct RuledKeyTests: RuledTests {
 
     // MARK: Memory
 
+    @Test func `what changed is shown beside keys in memory, and a dry run is what a revert does`()
+        throws
+    {
+        let daemon = try daemon(
+            "{ keys: 'cache/', backing: 'memory' }, { keys: 'n/', schema: { type: 'integer' } }"
+        )
+        let client = try daemon.connect()
+        let first = try set(client, "a", "1")
+        _ = try set(client, "short", "1")
+        _ = try client.set(Array("1".utf8), for: "soon", expiresAfter: .milliseconds(1))
+        try #require(eventually { (try? value(client, "soon")) == .some(nil) })
+        let middle = try client.sync()
+        let last = try set(client, "a", "2")
+        _ = try set(client, "cache/x", "1")
+        let lines = "- a = 1\n+ a = 2\n"
+        for end in [["\(last)"], []] {
+            let words = ["--socket", daemon.socketPath, "diff", "\(middle)"] + end
+            #expect(try Statectl.run(words).text == lines)
+        }
+        let back = ["--socket", daemon.socketPath, "revert", "--all", "--to", "\(first)"]
+        let dry = try Statectl.run(back + ["--dry-run"])
+        #expect(dry.text == "- a = 2\n+ a = 1\n- short = 1\n", "\(dry)")
+        #expect(try Statectl.run(back).text == "2\n")
+        #expect(try value(client, "cache/x") == "1")
+        _ = try file("{ keys: 'a', schema: { type: 'integer', minimum: 2 } }")
+        #expect(try Statectl.run(daemon, "reload").exitCode == 0)
+        _ = try set(client, "a", "3")
+        for words in [back, back + ["--dry-run"]] {
+            let refused = try Statectl.run(words)
+            #expect(refused.exitCode == 4 && refused.errorText.contains("REJECTED"), "\(refused)")
+        }
+    }
+
     @Test func `keys in memory are gone at a restart, in no history, and revisions go on`() throws {
         let daemon = try daemon("{ keys: 'cache/', backing: 'memory' }")
         let client = try daemon.connect()

@@ -245,7 +245,10 @@ extension Verb.Name {
                 VisibilityRow("STATE.HISTORY KEY BEFORE 3"),
             ]
         case .stateRevert:
-            [VisibilityRow("STATE.REVERT KEY TO 1"), VisibilityRow("STATE.REVERT AREA TO 1")]
+            [
+                VisibilityRow("STATE.REVERT KEY TO 1"), VisibilityRow("STATE.REVERT AREA TO 1"),
+                VisibilityRow("STATE.REVERT AREA TO 1 DRYRUN"),
+            ]
         case .stateChanges:
             [
                 VisibilityRow("STATE.CHANGES SINCE 1 KEY"),

@@ -55,6 +55,11 @@ struct RevertTests {
         next.merge(model.state(pattern, at: revision)) { $1 }
         let differing = Set(next.keys).union(model.current.keys)
             .filter { next[$0] != model.current[$0] }
+        let present = try peer.ask("STATE.LIST /").listing
+        let dry = try peer.ask("STATE.REVERT \(pattern) TO \(revision) DRYRUN")
+        let keys = dry["changes"]?.elements?.compactMap { $0.elements?.first?.textValue }
+        #expect(keys == differing.sorted())
+        #expect(try peer.ask("STATE.LIST /").listing == present)
         let reply = try peer.ask("STATE.REVERT \(pattern) TO \(revision)")
         #expect(reply["count"] == .integer(Int64(differing.count)))
         try model.take(reply, next)

@@ -243,8 +243,8 @@ extension Dispatcher {
         case .stateWatches: try watches.list(context)
         case .stateHistory(let key, let limit, let revision):
             try history.history(key, limit, before: revision, context)
-        case .stateRevert(let pattern, let revision):
-            try history.revert(pattern, to: revision, &context)
+        case .stateRevert(let pattern, let revision, let isDryRun):
+            try history.revert(pattern, to: revision, isDryRun: isDryRun, &context)
         case .stateCompact(let revision, let shrinks):
             try history.compact(to: revision, shrinks: shrinks, context)
         case .stateChanges(let patterns, let options):

@@ -82,6 +82,7 @@ struct HistoryCommands {
     func revert(
         _ pattern: Bytes,
         to revision: Int64,
+        isDryRun: Bool,
         _ context: inout CommandContext
     ) throws(StateError) {
         let request = try pastState(pattern, revision, "revert one pattern at a time")
@@ -89,10 +90,10 @@ struct HistoryCommands {
         let isPresent = try isPresent(revision, context)
         let past = PastState(request, in: context.core)
         if isPresent {
-            try revert(past, &context)
+            try revert(past, isDryRun: isDryRun, &context)
         } else {
             services.history.read(
-                RevertJob(past, for: context.connection),
+                RevertJob(past, isDryRun: isDryRun, for: context.connection),
                 for: context.connection
             )
         }
@@ -101,9 +102,17 @@ struct HistoryCommands {
     /// Sets and deletes, in one commit, the keys whose newest value differs from the past one.
     ///
     /// - Throws: ``StateError/Code/tooBig``, above the limit of a transaction; nothing has changed.
-    func revert(_ past: PastState, _ context: inout CommandContext) throws(StateError) {
+    func revert(
+        _ past: PastState,
+        isDryRun: Bool,
+        _ context: inout CommandContext
+    ) throws(StateError) {
         let entries = try past.allThatMayDiffer(in: context.core)
         let reverting = Reverting(context)
+        guard !isDryRun else {
+            let limit = settings.options.replyByteCount
+            return try reverting.rehearse(entries, byteLimit: limit, &context)
+        }
         let (count, revision) = try context.write {
             (transaction) throws(StateError) -> (Int, Int64) in
             var count = 0
@@ -188,73 +197,6 @@ private final class CompactionWait: @unchecked Sendable {
                 context.output.writeField("compacted", reply.compacted)
                 if let count = reply.freedByteCount { context.output.writeField("freed", count) }
             }
-        }
-    }
-}
-
-/// Restores keys to their past state.
-///
-/// An administrator of a key need not be allowed to write it. A key that the user may not read does
-/// not change, and a past value that the user may not read is not restored.
-private struct Reverting {
-    private let core: KeyspaceCore
-    private let subject: Subject?
-    private let visibility: Visibility
-    private let time: Int64
-
-    init(_ context: borrowing CommandContext) {
-        core = context.core
-        subject = context.restriction
-        visibility = context.core.visibility(of: context.connection.subject)
-        time = context.time
-    }
-
-    /// - Returns: Whether the key changed.
-    func bring(
-        _ entry: PastState.Changed,
-        _ transaction: inout Transaction
-    ) throws(StateError) -> Bool {
-        try entry.key.withBorrowed { (key) throws(StateError) in
-            // Keys in memory have no history.
-            if core.isInMemory(key, core.rules?.rule(for: key)) { return false }
-            let version = version(of: entry, key)
-            let newest = transaction.read(key, for: subject)
-            // A key that lives as long as somebody is nobody else's to change.
-            if newest?.isHeld ?? false { return false }
-            if newest == nil, subject != nil, transaction.read(key) != nil { return false }
-            let isSame =
-                version.map { version in
-                    version.value.withUnsafeBytes { newest?.value?.isEqual(to: $0) ?? false }
-                } ?? (newest == nil)
-            guard !isSame else { return false }
-            if let subject { try core.require(.admin, ofSeen: key, for: subject) }
-            guard let version else {
-                try transaction.restore(key, to: nil)
-                return true
-            }
-            try version.value.withBorrowed { (value) throws(StateError) in
-                let expiry = version.fields.expires.map { Expiry.at($0) } ?? unlimited(key)
-                try transaction.restore(key, to: value, expiry)
-            }
-            return true
-        }
-    }
-
-    /// When a value that had no time expires: it does not live as long as the connection of who
-    /// restores it.
-    private func unlimited(_ key: Bytes) -> Expiry {
-        core.rules?.rule(for: key)?.settings.lifetime == nil ? .ruled : .never
-    }
-
-    /// The version to restore; nil if the key must be absent.
-    private func version(of entry: PastState.Changed, _ key: Bytes) -> PastVersion? {
-        entry.version.flatMap { version in
-            // A value that has expired since, or that lived as long as somebody, is not restored.
-            guard version.fields.lifetime == nil, version.fields.expires ?? .max > time else {
-                return nil
-            }
-            let isSeen = visibility.mayReveal(.read, about: key, owner: version.fields.owner)
-            return isSeen ? version : nil
         }
     }
 }

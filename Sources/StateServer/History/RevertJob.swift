@@ -8,9 +8,11 @@ final class RevertJob: HistoryJob, @unchecked Sendable {
     private let connection: Connection
     let control: JobControl
     private let past: PastState
+    private let isDryRun: Bool
 
-    init(_ past: PastState, for connection: Connection) {
+    init(_ past: PastState, isDryRun: Bool, for connection: Connection) {
         self.past = past
+        self.isDryRun = isDryRun
         self.connection = connection
         control = JobControl(for: connection)
     }
@@ -38,7 +40,7 @@ final class RevertJob: HistoryJob, @unchecked Sendable {
             server.services.gate.answer(connection, core) { (context) throws(StateError) in
                 try server.requireMemory(control)
                 if let failure { throw failure }
-                try server.dispatcher.history.revert(past, &context)
+                try server.dispatcher.history.revert(past, isDryRun: isDryRun, &context)
             }
         }
     }

@@ -51,10 +51,12 @@ func readHistory(_ arguments: Arguments) throws(StateError) -> Command {
 }
 
 func readRevert(_ arguments: Arguments) throws(StateError) -> Command {
-    guard arguments.isWord(1, "TO") else {
-        throw syntaxError("expected STATE.REVERT pattern TO revision")
+    let isDryRun = arguments.count == 4 && arguments.isWord(3, "DRYRUN")
+    guard arguments.isWord(1, "TO"), arguments.count == 3 || isDryRun else {
+        throw syntaxError("expected STATE.REVERT pattern TO revision [DRYRUN]")
     }
-    return .stateRevert(pattern: arguments[0], to: try revision(arguments[2]))
+    let goal = try revision(arguments[2])
+    return .stateRevert(pattern: arguments[0], to: goal, isDryRun: isDryRun)
 }
 
 /// Options come first; the arguments after the last option are patterns.

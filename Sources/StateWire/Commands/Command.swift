@@ -71,7 +71,7 @@ package enum Command {
     case stateUnwatch(Int64)
     case stateWatches
     case stateHistory(Bytes, limit: Int, before: Int64?)
-    case stateRevert(pattern: Bytes, to: Int64)
+    case stateRevert(pattern: Bytes, to: Int64, isDryRun: Bool)
     case stateChanges(Arguments, ChangesOptions)
     /// Up to `revision`, or as far as the retention allows.
     case stateCompact(revision: Int64?, shrinks: Bool)

@@ -141,7 +141,7 @@ extension Verb {
         Verb(.stateUnwatch, 2, "Ends a watch."),
         Verb(.stateWatches, 1, "Lists the watches and how far each is."),
         Verb(.stateHistory, -2, keys: (1, 1, 1), "Returns the changes of a key, newest first."),
-        Verb(.stateRevert, 4, writes: true, "Restores keys to their state at a revision."),
+        Verb(.stateRevert, -4, writes: true, "Restores keys to their state at a revision."),
         Verb(.stateChanges, -4, "Returns the commits since a revision, or waits for the next."),
         Verb(.stateCompact, -1, "Removes superseded changes from the history."),
         Verb(.stateBackup, -2, "Returns the store at one revision, piece by piece."),

@@ -27,7 +27,7 @@ extension VerbDocumentation {
         .init(.stateUnwatch, .state, "watch"),
         .init(.stateWatches, .state),
         .init(.stateHistory, .state, "key [LIMIT count] [BEFORE revision]"),
-        .init(.stateRevert, .state, "pattern TO revision"),
+        .init(.stateRevert, .state, "pattern TO revision [DRYRUN]"),
         .init(
             .stateChanges,
             .state,

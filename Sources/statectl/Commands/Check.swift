@@ -11,6 +11,9 @@ extension Statectl {
             guard invocation.operands.isEmpty, !invocation.isJSON else {
                 throw .usage("check: --store and --data take no PATTERN and no --json")
             }
+            guard !["--socket", "--system", "--user"].contains(where: invocation.has) else {
+                throw .usage("check: --store looks at files, not at a daemon: use --data DIRECTORY")
+            }
             return try checkStore(invocation)
         }
         let pattern = try invocation.pattern()

@@ -86,15 +86,55 @@ struct Differences {
         while next < end {
             let page = try client.changes(since: next, of: [pattern], previous: true)
             guard case .commits(let commits, let reached) = page else {
-                throw StateError(
-                    .compacted,
-                    "the changes since revision \(next) are no longer kept; use a later revision"
-                )
+                // The states are there, but not each change between them, as of keys in memory.
+                try compare(pattern, first, end, client)
+                return
             }
             for commit in commits where commit.first.map({ $0.revision <= end }) ?? false {
                 for change in commit { note(change) }
             }
             next = reached
+        }
+    }
+
+    /// Compares the states at two revisions.
+    ///
+    /// - Complexity: O(*n*) in the keys of both; memory for their values.
+    private mutating func compare(
+        _ pattern: Pattern,
+        _ first: Int64,
+        _ last: Int64,
+        _ client: Client
+    ) throws(StateError) {
+        keys = [:]
+        var pages = client.pages(of: pattern, keysOnly: false, isLong: false, at: first)
+        while let page = try pages.next() {
+            for entry in page {
+                keys[entry.key] = Difference(before: entry.value, after: nil, revision: last)
+            }
+        }
+        pages = client.pages(of: pattern, keysOnly: false, isLong: false, at: last)
+        while let page = try pages.next() {
+            for entry in page {
+                let before = keys[entry.key]?.before
+                keys[entry.key] = Difference(before: before, after: entry.value, revision: last)
+            }
+        }
+    }
+
+    /// What a revert changes.
+    init(
+        reverting pattern: Pattern,
+        to revision: Int64,
+        _ client: Client
+    ) throws(StateError) {
+        let found = try client.reversion(of: pattern, to: revision)
+        for change in found.changes {
+            keys[change.key] = Difference(
+                before: change.before,
+                after: change.after,
+                revision: found.revision
+            )
         }
     }
 
@@ -128,15 +168,6 @@ struct Differences {
         difference.after = change.value
         difference.revision = change.revision
         keys[change.key] = difference
-    }
-
-    /// The reversed differences: what a revert does.
-    func reversed() -> Differences {
-        var reversed = self
-        reversed.keys = keys.mapValues {
-            Difference(before: $0.after, after: $0.before, revision: $0.revision)
-        }
-        return reversed
     }
 
     /// Prints `- key = old` and `+ key = new` for each key that differs, in key order.

@@ -11,10 +11,8 @@ extension Statectl {
         let client = try invocation.connect()
         let revision = try attempt(try moment.revision(client)) ?? 0
         guard !invocation.has("--dry-run") else {
-            let differences = try attempt(
-                try Differences(of: pattern, from: revision, to: nil, client)
-            )
-            return try differences.reversed().write(isJSON: invocation.isJSON, &output)
+            let differences = try attempt(try Differences(reverting: pattern, to: revision, client))
+            return try differences.write(isJSON: invocation.isJSON, &output)
         }
         let commit = try attempt(try client.revert(pattern, to: revision))
         output.write(commit, isJSON: invocation.isJSON)

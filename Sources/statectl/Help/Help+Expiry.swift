@@ -2,9 +2,9 @@
 extension Help {
     static let expire = """
         Makes a key expire after TIME, whatever its time was before: then it is deleted, in a commit
-        by 'expiry'. The value stays the same. TIME is such as 500ms, 30s, 5m, 1h30m or 7d; a number
-        alone is seconds. If the key is absent, it exits 1. Setting the key afterwards without --ttl
-        ends this: then the rule of the key decides.
+        by 'expiry'. The value stays the same. TIME is numbers with units, such as 500ms, 30s, 5m,
+        1h30m or 7d. If the key is absent, it exits 1. Setting the key afterwards without --ttl ends
+        this: then the rule of the key decides.
 
         examples:
           statectl set session/7 open --ttl 30s

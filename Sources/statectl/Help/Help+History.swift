@@ -63,7 +63,7 @@ extension Help {
 
           --to REV|TIME  the revision, or a time as 'diff --help' lists them; exits 5 if the daemon
                          no longer keeps it
-          --dry-run  print what would change, as diff does, and change nothing
+          --dry-run  print what would change, as diff does, and change nothing; rules are checked
           --all      revert everything
 
         examples:
