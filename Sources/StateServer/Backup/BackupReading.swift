@@ -164,8 +164,8 @@ final class BackupReading: @unchecked Sendable {
 
     /// Whether no later row up to the revision supersedes a row.
     ///
-    /// Deletes are passed, too: of an older row whose successor compaction has removed, nothing else
-    /// shows that it is no value any more.
+    /// Deletes are passed, too: if compaction has removed the successor of an older row, nothing else
+    /// shows that the key was deleted.
     private func isLast(_ change: borrowing StoredChange) -> Bool {
         guard let superseded else { return false }
         let place = change.place
