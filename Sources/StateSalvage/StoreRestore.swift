@@ -117,8 +117,10 @@ private struct Restoring {
     let progress: (Int64) -> Void
     var last = HistoryPlace(revision: 0, ordinal: -1)
     var metadata: [String: String] = [:]
-    /// The highest of all backups: later changes are all there. Between two of them deletes may have
-    /// been compacted that the first has, and that changes in the second do not name.
+    /// The highest of all backups: later changes are all there.
+    ///
+    /// Between two of them deletes may have been compacted that the first has, and that changes in
+    /// the second do not name.
     var compacted: Int64 = 0
     var floors = HistoryFloors()
     private var rowCount: Int64 = 0

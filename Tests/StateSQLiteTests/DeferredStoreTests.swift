@@ -44,7 +44,7 @@ struct DeferredStoreTests {
         try #require(eventually { keyspace.deferred.count == 0 })
     }
 
-    @Test func `durable before told: what a sync has stored is known when the store is opened again`()
+    @Test func `durable before told: what a sync has stored is known when it is opened again`()
         throws
     {
         _ = try set("a", 1)
@@ -55,7 +55,8 @@ struct DeferredStoreTests {
         faults.heal()
         #expect(eventually { (try? set("c", 3)) != nil })
         keyspace.close()
-        let keys = try store.contents().changes.map { String(decoding: $0.plain.key, as: UTF8.self) }
+        let changes = try store.contents().changes
+        let keys = changes.map { String(decoding: $0.plain.key, as: UTF8.self) }
         #expect(keys.filter { $0 == "late/a" }.count == 1 && keys.last == "c")
     }
 

@@ -231,9 +231,7 @@ struct NoteTests {
         found.close()
     }
 
-    @Test func `a removed note stays removed where the store is opened again after compaction failed`()
-        throws
-    {
+    @Test func `a removed note stays so if the store is reopened after a failed piece`() throws {
         let faults = try Faults(below: store.directory)
         let keyspace = try LocalKeyspace(backing: store.backing())
         for value in 1...3 as ClosedRange<UInt8> { try keyspace.apply([.set("k", [value])]) }

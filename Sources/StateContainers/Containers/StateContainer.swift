@@ -130,7 +130,8 @@ open class StateContainer<Value: Sendable, Failure: Error>: @unchecked Sendable 
             return registration.core.register(registration.queue)
         }
         // As its `didModify` does, without the two atomic operations of a weak reference.
-        registration.queue.connect(key) { [weak self, key, listeners = registration.queue.listeners] in
+        let listeners = registration.queue.listeners
+        registration.queue.connect(key) { [weak self, key] in
             StateTrace.note(.change(key, $0.facts.revision))
             if listeners.deliver($0) { self?.removeGoneReceivers() }
         }

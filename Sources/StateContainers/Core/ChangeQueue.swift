@@ -28,8 +28,9 @@ package class ChangeQueue: NotifierJob, @unchecked Sendable {
 
     /// The container; set before others see this queue.
     private var key: Key?
-    /// Its `didModify`; set with ``key``. Not under the lock: a function that a lock returns is
-    /// wrapped in a new one, each time.
+    /// Its `didModify`; set with ``key``.
+    ///
+    /// Not under the lock: a function that a lock returns is wrapped in a new one, each time.
     private var take: @Sendable (ChangeRecord) -> Void = { _ in }
 
     private let waiting = StateLock(Waiting())
@@ -163,6 +164,7 @@ package class ChangeQueue: NotifierJob, @unchecked Sendable {
     /// The next change for the thread that drains.
     ///
     /// - Parameter begins: Whether the caller is that thread only if there is none yet.
+    /// - Returns: The change and its scope; nil if there is none, or the caller is not that thread.
     private func next(begins: Bool = false) -> (ChangeRecord, StateScope?)? {
         let (change, scope, writers) = waiting.withLock {
             waiting -> (ChangeRecord?, StateScope?, [BlockingSemaphore]) in
