@@ -148,6 +148,25 @@ struct FileContainerTests {
         #expect(try stage.daemon.connect().status().first { $0.name == "files" }?.text == "ok")
     }
 
+    @Test func `an empty directory that a reload refuses is not said to need a reload`() throws {
+        let stage = try FileContainerDaemon()
+        let client = try stage.daemon.connect()
+        try client.set(bytes("1"), for: "app/a")
+        try stage.shell("cd ..; mv d away; mkdir d")
+        func isReported(_ reason: String) throws -> Bool {
+            try eventually { try Statectl.run(stage.daemon, "check").text.contains(reason) }
+        }
+        #expect(try isReported("was replaced by another one"))
+        _ = try Statectl.run(stage.daemon, "reload")
+        #expect(try isReported("is a mount missing?"))
+        #expect(try stage.refuses("app/b", naming: "is a mount missing?"))
+        // It is looked at again every second or so, and stays.
+        try stage.shell("cd ..; touch d/.stated")
+        #expect(try stage.entries(client) == ["a": bytes("1")])
+        #expect(try Statectl.run(stage.daemon, "reload").exitCode == 0)
+        #expect(try stage.becomeEqual(to: [:]) != nil)
+    }
+
     @Test func `an empty directory in the place of a mount is refused at the start`() throws {
         let stage = try FileContainerDaemon()
         try stage.daemon.connect().set(bytes("1"), for: "app/a")

@@ -30,10 +30,13 @@ extension FileContainer {
         )
         do {
             let found = try DirectoryIdentity(tree.root)
-            let last = used.withLock { $0.identity }
+            let (last, refused) = used.withLock { ($0.identity, $0.refused) }
             if let last, !acceptsAnother {
-                guard found.isSame(as: last) else { throw exchanged() }
+                guard found.isSame(as: last) else {
+                    throw refused.map { found.isSame(as: $0) } ?? false ? empty() : exchanged()
+                }
             } else if expectsFiles, try !tree.isOwn(found, noted ?? last) {
+                used.withLock { $0.refused = found }
                 throw empty()
             }
             let files = try FileDirectory(
@@ -60,7 +63,7 @@ extension FileContainer {
         StateError(
             .storage,
             "the directory \(location) was replaced by another one; if that is intended, "
-                + "reload the configuration (statectl reload)"
+                + "reload the configuration (statectl reload) or start again"
         )
     }
 
@@ -69,7 +72,8 @@ extension FileContainer {
         StateError(
             .storage,
             "the directory \(location) is empty, and is not the one that held the files of keys: "
-                + "is a mount missing? To delete all of these keys, create \(location)/.stated"
+                + "is a mount missing? To delete all of these keys, create \(location)/.stated, then "
+                + "reload the configuration (statectl reload) or start again"
         )
     }
 

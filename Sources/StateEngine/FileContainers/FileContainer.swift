@@ -16,6 +16,8 @@ final class FileContainer: @unchecked Sendable {
         var watcher: FileWatcher?
         /// The identity of the directory that is, or was last, in use.
         var identity: DirectoryIdentity?
+        /// The empty directory in its place that a reload has refused.
+        var refused: DirectoryIdentity?
     }
 
     let used = StateLock(Used())
