@@ -63,7 +63,7 @@ extension FileContainer {
         StateError(
             .storage,
             "the directory \(location) was replaced by another one; if that is intended, "
-                + "reload the configuration (statectl reload) or start again"
+                + "reload the configuration (statectl reload)"
         )
     }
 
