@@ -41,6 +41,8 @@ let tests: [SwiftSetting] =
 
 let package = Package(
     name: "stated",
+    // Of the library; the daemon and its tools are for Linux only. Synchronization needs it.
+    platforms: [.macOS(.v15)],
     products: [
         .library(name: "StateEngine", targets: ["StateEngine"]),
         .library(name: "StateContainers", targets: ["StateContainers"]),
@@ -66,21 +68,26 @@ let package = Package(
             pkgConfig: "libcrypto",
             providers: [.apt(["libssl-dev"])]
         ),
-        .target(name: "StateSystem", dependencies: ["CLinux"], swiftSettings: strict),
+        .target(name: "StatePlatform", swiftSettings: strict),
+        .target(
+            name: "StateSystem",
+            dependencies: ["StatePlatform", "CLinux"],
+            swiftSettings: strict
+        ),
         .target(
             name: "StateModel",
-            dependencies: ["StateSystem", "CLinux"],
+            dependencies: ["StateSystem", "StatePlatform", "CLinux"],
             swiftSettings: strict
         ),
         .target(name: "StateJSON", dependencies: ["StateModel"], swiftSettings: strict),
         .target(
             name: "StateEngine",
-            dependencies: ["StateModel", "StateSystem", "CLinux"],
+            dependencies: ["StateModel", "StateSystem", "StatePlatform", "CLinux"],
             swiftSettings: strict
         ),
         .target(
             name: "StateContainers",
-            dependencies: ["StateEngine", "StateJSON", "CLinux"],
+            dependencies: ["StateEngine", "StateJSON", "StatePlatform", "CLinux"],
             swiftSettings: strict
         ),
         .target(
@@ -100,12 +107,14 @@ let package = Package(
         ),
         .target(
             name: "StateSecrets",
-            dependencies: ["StateContainers", "CCrypto"],
+            dependencies: ["StateContainers", "StatePlatform", "CCrypto", "CLinux"],
             swiftSettings: strict
         ),
         .target(
             name: "StateSQLite",
-            dependencies: ["StateContainers", "StateEngine", "CLinux", "CSQLite"],
+            dependencies: [
+                "StateContainers", "StateEngine", "StatePlatform", "CLinux", "CSQLite",
+            ],
             swiftSettings: strict
         ),
         .target(
@@ -113,7 +122,11 @@ let package = Package(
             dependencies: ["StateSQLite", "StateEngine", "CLinux", "CSQLite"],
             swiftSettings: strict
         ),
-        .target(name: "StateWire", dependencies: ["StateModel"], swiftSettings: strict),
+        .target(
+            name: "StateWire",
+            dependencies: ["StateModel", "StatePlatform"],
+            swiftSettings: strict
+        ),
         .target(
             name: "StateRules",
             dependencies: ["StateEngine", "StateJSON", "StateModel"],
@@ -127,7 +140,8 @@ let package = Package(
         .target(
             name: "StateClient",
             dependencies: [
-                "StateContainers", "StateJSON", "StateModel", "StateSystem", "StateWire", "CLinux",
+                "StateContainers", "StateJSON", "StateModel", "StateSystem", "StatePlatform",
+                "StateWire", "CLinux",
             ],
             swiftSettings: strict
         ),

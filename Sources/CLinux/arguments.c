@@ -1,3 +1,5 @@
+#if defined(__linux__)
+
 #define _GNU_SOURCE
 #include "CLinux.h"
 
@@ -42,3 +44,5 @@ char *const *clinux_arguments(int *count) {
     *count = argument_count;
     return arguments;
 }
+
+#endif

@@ -1,3 +1,5 @@
+#if defined(__linux__)
+
 #define _GNU_SOURCE
 #include "CLinux.h"
 
@@ -100,3 +102,5 @@ int clinux_is_constant_memory(int file) {
     int seals = fcntl(file, F_GET_SEALS);
     return seals >= 0 && (seals & sealed) == sealed;
 }
+
+#endif

@@ -1,3 +1,5 @@
+#if defined(__linux__)
+
 #define _GNU_SOURCE
 #include "CLinux.h"
 
@@ -56,3 +58,5 @@ void clinux_forget_drafts(void) {
     draft_count = 0;
     pthread_mutex_unlock(&lock);
 }
+
+#endif

@@ -1,3 +1,5 @@
+#if defined(__linux__)
+
 #define _GNU_SOURCE
 #include "CLinux.h"
 
@@ -76,6 +78,20 @@ int clinux_epoll_wait(int epoll, struct clinux_event *events, int count, int64_t
 }
 
 int clinux_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+void clinux_signal_event(int event) {
+    uint64_t one = 1;
+    (void)!write(event, &one, sizeof one);
+}
+
+void clinux_clear_event(int event) {
+    uint64_t count;
+    (void)!read(event, &count, sizeof count);
+}
+
+_Static_assert(CLINUX_SEND_AT_ONCE == (MSG_NOSIGNAL | MSG_DONTWAIT), "send has other flags");
+
+int clinux_local_socket(void) { return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); }
 
 static int signalfd_with(const int *further, int count) {
     sigset_t set;
@@ -183,7 +199,17 @@ int64_t clinux_monotonic_nanoseconds(void) {
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
-void clinux_wait(sem_t *semaphore, int64_t nanoseconds) {
+void clinux_make_semaphore(clinux_semaphore *semaphore) { sem_init(semaphore, 0, 0); }
+
+void clinux_end_semaphore(clinux_semaphore *semaphore) { sem_destroy(semaphore); }
+
+void clinux_signal(clinux_semaphore *semaphore) { sem_post(semaphore); }
+
+void clinux_wait(clinux_semaphore *semaphore, int64_t nanoseconds) {
+    if (nanoseconds < 0) {
+        while (sem_wait(semaphore) != 0 && errno == EINTR) {}
+        return;
+    }
     int64_t end = clinux_monotonic_nanoseconds() + nanoseconds;
     struct timespec time = {.tv_sec = end / 1000000000, .tv_nsec = end % 1000000000};
     while (sem_clockwait(semaphore, CLOCK_MONOTONIC, &time) != 0 && errno == EINTR) {}
@@ -367,7 +393,4 @@ int clinux_is_locked(int descriptor) {
     return fcntl(descriptor, F_OFD_GETLK, &lock) == 0 ? lock.l_type != F_UNLCK : -1;
 }
 
-__thread const void *clinux_thread_body;
-__thread int64_t clinux_thread_depth;
-__thread const void *clinux_thread_deliverer;
-int clinux_scopes;
+#endif

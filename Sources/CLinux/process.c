@@ -1,3 +1,5 @@
+#if defined(__linux__)
+
 #define _GNU_SOURCE
 #include "CLinux.h"
 
@@ -105,3 +107,5 @@ void clinux_become(char *const arguments[], char *const environment[]) {
     signal(SIGCHLD, SIG_DFL);
     execvpe(arguments[0], arguments, environment);
 }
+
+#endif

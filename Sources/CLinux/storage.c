@@ -1,3 +1,5 @@
+#if defined(__linux__)
+
 #define _GNU_SOURCE
 #include "CLinux.h"
 
@@ -6,6 +8,7 @@
 #include <limits.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/sysmacros.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -82,9 +85,34 @@ int clinux_open_beneath(int directory, const char *path, int flags) {
     return opened;
 }
 
+int clinux_identify_file(const char *path, uint64_t *inode, int64_t *birth_time) {
+    int place = clinux_open_place(path);
+    if (place < 0) return -1;
+    struct stat status;
+    int code = fstat(place, &status);
+    if (code == 0) {
+        *inode = status.st_ino;
+        *birth_time = clinux_birth_time(place);
+    }
+    close_keeping_error(place);
+    return code;
+}
+
+int clinux_hold(int descriptor) { return flock(descriptor, LOCK_EX | LOCK_NB); }
+
+int clinux_sync(int descriptor) { return fsync(descriptor); }
+
+int clinux_sync_data(int descriptor) { return fdatasync(descriptor); }
+
+int clinux_allocate(int descriptor, off_t byte_count) { return posix_fallocate(descriptor, 0, byte_count); }
+
+void clinux_drop_pages(int descriptor) { posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED); }
+
 int clinux_sync_file_system(int descriptor) { return syncfs(descriptor); }
 
 int clinux_rename(
     int from_directory, const char *from, int to_directory, const char *to, unsigned flags) {
     return renameat2(from_directory, from, to_directory, to, flags);
 }
+
+#endif

@@ -10,6 +10,16 @@ static inline int csqlite_leave_log_on_close(sqlite3 *database, int leaves) {
     return sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, leaves, (int *)0);
 }
 
+/// On Darwin fsync(2) leaves what was written in the disk's cache, and SQLite calls more than that only on request.
+/// https://www.sqlite.org/pragma.html#pragma_fullfsync
+static inline void csqlite_sync_to_the_disk(sqlite3 *database) {
+#if defined(__APPLE__)
+    sqlite3_exec(database, "PRAGMA fullfsync=1; PRAGMA checkpoint_fullfsync=1", 0, 0, 0);
+#else
+    (void)database;
+#endif
+}
+
 /// Syncs the database file through SQLite's own descriptor: closing another one would drop its locks.
 /// https://www.sqlite.org/c3ref/c_fcntl_begin_atomic_write.html#sqlitefcntlfilepointer
 static inline int csqlite_sync(sqlite3 *database) {
@@ -17,5 +27,9 @@ static inline int csqlite_sync(sqlite3 *database) {
     int code = sqlite3_file_control(database, "main", SQLITE_FCNTL_FILE_POINTER, &file);
     if (code != SQLITE_OK) return code;
     if (!file || !file->pMethods) return SQLITE_MISUSE;
+#if defined(__APPLE__)
+    return file->pMethods->xSync(file, SQLITE_SYNC_FULL | SQLITE_SYNC_DATAONLY);
+#else
     return file->pMethods->xSync(file, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
+#endif
 }

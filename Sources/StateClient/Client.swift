@@ -1,5 +1,5 @@
-import Glibc
 public import StateModel
+import StatePlatform
 package import StateWire
 
 /// A connection to the daemon that blocks the thread that uses it.

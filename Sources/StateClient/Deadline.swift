@@ -1,4 +1,4 @@
-import Glibc
+import StatePlatform
 
 /// A point in time on the monotonic clock, for timeouts.
 package struct Deadline: Hashable, Comparable, Sendable {

@@ -1,5 +1,6 @@
-import Glibc
+import CLinux
 import StateModel
+import StatePlatform
 import StateWire
 
 /// How a connection ended; what that means for a request is decided elsewhere.
@@ -75,7 +76,7 @@ struct Transport: ~Copyable {
     /// - Throws: ``StateError/Code/unreachable``, naming the path; ``StateError/Code/invalidRequest`` if the
     ///   path is too long.
     init(path: String, deadline: Deadline?) throws(StateError) {
-        descriptor = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        descriptor = clinux_local_socket()
         guard descriptor >= 0 else { throw Self.unreachable(path) }
         if let deadline { limitConnect(deadline) }
         var address = sockaddr_un()
@@ -87,14 +88,19 @@ struct Transport: ~Copyable {
             return true
         }
         guard fits else {
-            throw StateError(.err, "socket path '\(path)' is longer than 107 bytes")
+            throw StateError(
+                .err,
+                "socket path '\(path)' is longer than \(SocketLocation.pathByteLimit) bytes"
+            )
         }
         let status = withUnsafePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
                 retrying { connect(descriptor, address, socklen_t(MemoryLayout<sockaddr_un>.size)) }
             }
         }
-        guard status == 0 else { throw Self.unreachable(path) }
+        guard status == 0, clinux_end_connect(descriptor) == 0 else {
+            throw Self.unreachable(path)
+        }
     }
 
     deinit {
@@ -104,7 +110,10 @@ struct Transport: ~Copyable {
     /// With a full backlog, connect waits as long as the send timeout (unix(7)).
     private func limitConnect(_ deadline: Deadline) {
         let milliseconds = max(1, Int(deadline.millisecondsLeft))
-        var time = timeval(tv_sec: milliseconds / 1_000, tv_usec: milliseconds % 1_000 * 1_000)
+        var time = timeval(
+            tv_sec: milliseconds / 1_000,
+            tv_usec: suseconds_t(milliseconds % 1_000 * 1_000)
+        )
         setsockopt(
             descriptor,
             SOL_SOCKET,
@@ -131,11 +140,11 @@ struct Transport: ~Copyable {
     /// - Returns: The number of bytes; 0 if it accepts none now.
     func send(_ bytes: Bytes) throws(Loss) -> Int {
         let count = retrying {
-            Glibc.send(
+            StatePlatform.send(
                 descriptor,
                 bytes.baseAddress,
                 bytes.count,
-                Int32(MSG_NOSIGNAL | MSG_DONTWAIT)
+                Int32(CLINUX_SEND_AT_ONCE)
             )
         }
         if count >= 0 { return count }
@@ -155,6 +164,10 @@ struct Transport: ~Copyable {
         if count > 0 { return count }
         guard count < 0 else { throw .closed }
         switch errno {
+        case EAGAIN where mayWait:
+            // Only where the socket itself does not wait (Darwin).
+            try wait(toSend: false, until: nil, unless: nil)
+            return try receive(room, mayWait: true)
         case EAGAIN: return nil
         case ECONNRESET: throw .closed
         default: throw .failed(call: "recv", errno: errno)

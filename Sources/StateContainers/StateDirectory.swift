@@ -1,5 +1,5 @@
-import Glibc
 public import StateEngine
+import StatePlatform
 
 /// A directory with one file for each key: `FileState(…, in: StateDirectory(path: "conf"))`.
 ///

@@ -1,4 +1,4 @@
-public import Glibc
+public import StatePlatform
 
 /// Bytes that somebody else owns, borrowed for a call; they must not be kept.
 public typealias Bytes = UnsafeRawBufferPointer

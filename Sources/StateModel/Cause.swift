@@ -1,5 +1,5 @@
 import CLinux
-import Glibc
+import StatePlatform
 
 /// Who made a commit.
 ///

@@ -1,5 +1,5 @@
-import Glibc
 import StateEngine
+import StatePlatform
 
 /// Decides whether this store is the last known one or a copy.
 extension SQLiteBacking {

@@ -1,5 +1,5 @@
-import Glibc
 public import StateEngine
+import StatePlatform
 
 extension SQLiteBacking {
     /// Opens the store, creates it if it is missing, checks it and reads every row.
@@ -92,7 +92,9 @@ extension SQLiteBacking {
             acknowledged.compacted = open.sweep.compacted
         }
         open = nil
-        for path in [location.database, location.log] { try dropCachedPages(of: path) }
+        for path in [location.database, location.log] {
+            try StoreLocation.dropCachedPages(of: path)
+        }
         var rowCount: Int64 = 0
         let loaded = try openStore(lock, SQLiteBacking.notLooking) { change in
             if change.revision > revision { receive(change) } else { rowCount += 1 }
@@ -116,16 +118,6 @@ extension SQLiteBacking {
             throw error
         }
         return loaded.metadata
-    }
-
-    private func dropCachedPages(of path: String) throws(StateError) {
-        let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-        guard descriptor >= 0 else {
-            if errno == ENOENT { return }
-            throw StateError(.storage, "\(path) cannot be opened: \(lastSystemError())")
-        }
-        posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED)
-        Glibc.close(descriptor)
     }
 
     private func checkedStore(

@@ -1,6 +1,7 @@
 internal import CCrypto
-import Glibc
+import CLinux
 public import StateContainers
+import StatePlatform
 
 /// The key that seals secrets: 32 bytes that are not stored beside them.
 public struct SecretKey: Sendable, CustomStringConvertible {
@@ -61,7 +62,7 @@ public struct SecretKey: Sendable, CustomStringConvertible {
         defer { close(descriptor) }
         let isWritten = key.bytes.withBytes { bytes in
             write(descriptor, bytes.baseAddress, bytes.count) == bytes.count
-                && fsync(descriptor) == 0
+                && clinux_sync(descriptor) == 0
         }
         guard isWritten else {
             let reason = lastSystemError()
@@ -89,7 +90,7 @@ public struct SecretKey: Sendable, CustomStringConvertible {
         }
         var bytes = [UInt8](repeating: 0, count: byteCount + 1)
         defer { bytes.wipe() }
-        let count = Glibc.read(descriptor, &bytes, bytes.count)
+        let count = StatePlatform.read(descriptor, &bytes, bytes.count)
         guard count == byteCount else {
             throw StateError(.storage, "\(path) is no key: a key has \(byteCount) bytes")
         }

@@ -1,5 +1,5 @@
-package import CLinux
-import Glibc
+import CLinux
+import StatePlatform
 
 /// The holders of locks by flock(2), as listed in `/proc/locks`.
 package enum FileLocks {
@@ -8,7 +8,7 @@ package enum FileLocks {
     /// Lines of proc_locks(5): `1: FLOCK  ADVISORY  WRITE 1234 fd:01:131074 0 EOF`, with the device
     /// in hexadecimal. Some file systems (Btrfs) show a different device there than stat(2): then
     /// only the inode counts.
-    package static func holders(of descriptor: Int32) -> [pid_t] {
+    package static func holders(of descriptor: Int32) -> [Int32] {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { return [] }
         let (exact, similar) = holders(of: status)
@@ -17,18 +17,18 @@ package enum FileLocks {
 
     /// The same for the file at `path`; empty if there is no file, and on file systems whose device
     /// stat(2) does not report.
-    package static func holders(of path: String) -> [pid_t] {
+    package static func holders(of path: String) -> [Int32] {
         var status = stat()
         return lstat(path, &status) == 0 ? holders(of: status).exact : []
     }
 
-    private static func holders(of status: stat) -> (exact: [pid_t], similar: [pid_t]) {
-        var exact: [pid_t] = []
-        var similar: [pid_t] = []
+    private static func holders(of status: stat) -> (exact: [Int32], similar: [Int32]) {
+        var exact: [Int32] = []
+        var similar: [Int32] = []
         for line in text(of: "/proc/locks").split(separator: "\n") {
             let words = line.split(separator: " ")
             guard let start = words.firstIndex(of: "FLOCK"), words.count > start + 4,
-                let pid = pid_t(words[start + 3])
+                let pid = Int32(words[start + 3])
             else { continue }
             let place = words[start + 4].split(separator: ":")
             guard place.count == 3, UInt64(place[2]) == UInt64(status.st_ino) else { continue }
@@ -45,7 +45,7 @@ package enum FileLocks {
     package static func text(of path: String) -> String {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return "" }
-        defer { Glibc.close(file) }
+        defer { StatePlatform.close(file) }
         var bytes: [UInt8] = []
         var room = [UInt8](repeating: 0, count: 16 << 10)
         while true {

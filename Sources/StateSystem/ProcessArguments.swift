@@ -1,5 +1,5 @@
 import CLinux
-import Glibc
+import StatePlatform
 
 /// The arguments of this process, without its own name.
 ///

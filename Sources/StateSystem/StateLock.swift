@@ -1,6 +1,6 @@
 #if TSAN
 
-import Glibc
+import StatePlatform
 
 /// A lock and the value that it guards.
 ///

@@ -1,4 +1,4 @@
-import Glibc
+import StatePlatform
 
 /// The two clocks of a server.
 package enum SystemClock {

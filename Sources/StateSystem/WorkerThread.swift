@@ -1,11 +1,11 @@
 import CLinux
-import Glibc
+import StatePlatform
 
 /// One thread with a name, started once and joined.
 package final class WorkerThread: Sendable {
     private let name: String
     private let stackByteCount: Int?
-    private let handle = StateLock<pthread_t?>(nil)
+    private let handle = StateLock<UInt?>(nil)
 
     /// - Parameters:
     ///   - name: At most 15 bytes.
@@ -31,14 +31,9 @@ package final class WorkerThread: Sendable {
     /// - Returns: False if no thread can be started; `errno` has the reason.
     package func tryStart(_ body: @escaping @Sendable () -> Void) -> Bool {
         let context = Unmanaged.passRetained(Body(name: name, run: body)).toOpaque()
-        var thread = pthread_t()
-        var attributes = pthread_attr_t()
-        pthread_attr_init(&attributes)
-        defer { pthread_attr_destroy(&attributes) }
-        if let stackByteCount { pthread_attr_setstacksize(&attributes, stackByteCount) }
-        let code = pthread_create(
+        var thread: UInt = 0
+        let code = clinux_start_thread(
             &thread,
-            &attributes,
             { context in
                 guard let context else { return nil }
                 let body = Unmanaged<Body>.fromOpaque(context).takeRetainedValue()
@@ -46,7 +41,8 @@ package final class WorkerThread: Sendable {
                 body.run()
                 return nil
             },
-            context
+            context,
+            stackByteCount ?? 0
         )
         guard code == 0 else {
             Unmanaged<Body>.fromOpaque(context).release()
@@ -60,7 +56,7 @@ package final class WorkerThread: Sendable {
 
     /// Whether the caller is on it.
     package var isCurrent: Bool {
-        handle.withLock { handle in handle.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
+        handle.withLock { handle in handle == clinux_current_thread() }
     }
 
     /// Waits until the thread has ended; does nothing if it was not started or was joined before.
@@ -70,7 +66,7 @@ package final class WorkerThread: Sendable {
             handle = nil
             return thread
         }
-        if let thread { pthread_join(thread, nil) }
+        if let thread { clinux_join_thread(thread) }
     }
 
     /// Lets the thread end by itself, without a join.
@@ -79,7 +75,7 @@ package final class WorkerThread: Sendable {
             defer { handle = nil }
             return handle
         }
-        if let thread { pthread_detach(thread) }
+        if let thread { clinux_detach_thread(thread) }
     }
 
     private final class Body: Sendable {
@@ -96,25 +92,21 @@ package final class WorkerThread: Sendable {
 /// A counting semaphore (sem_overview(7)): a signal without a waiter makes no system call.
 package final class BlockingSemaphore: @unchecked Sendable {
     // The kernel's object; its functions may be called from any thread.
-    private let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
+    private let semaphore = UnsafeMutablePointer<clinux_semaphore>.allocate(capacity: 1)
 
-    package init() { sem_init(semaphore, 0, 0) }
+    package init() { clinux_make_semaphore(semaphore) }
 
     deinit {
-        sem_destroy(semaphore)
+        clinux_end_semaphore(semaphore)
         semaphore.deallocate()
     }
 
-    package func signal() { sem_post(semaphore) }
+    package func signal() { clinux_signal(semaphore) }
 
     package func wait() { wait(nanoseconds: nil) }
 
     /// Waits for a signal, or until the time has passed; nil: forever.
     package func wait(nanoseconds: Int64?) {
-        if let nanoseconds {
-            clinux_wait(semaphore, nanoseconds)
-        } else {
-            while sem_wait(semaphore) != 0, errno == EINTR {}
-        }
+        clinux_wait(semaphore, nanoseconds.map { max($0, 0) } ?? -1)
     }
 }

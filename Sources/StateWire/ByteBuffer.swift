@@ -1,5 +1,5 @@
-import Glibc
 package import StateModel
+import StatePlatform
 
 /// Bytes that are appended at the end and removed from the front.
 @usableFromInline

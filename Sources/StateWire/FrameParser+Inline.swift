@@ -1,5 +1,5 @@
-import Glibc
 import StateModel
+import StatePlatform
 
 /// Inline commands, as people type them: words in one line, possibly in quotes.
 extension FrameParser {

@@ -1,5 +1,5 @@
-import Glibc
 package import StateModel
+import StatePlatform
 
 /// Why bytes are not a reply.
 ///

@@ -1,5 +1,5 @@
-import Glibc
 package import StateModel
+import StatePlatform
 
 /// Where the daemon's socket is.
 ///
@@ -16,7 +16,7 @@ package import StateModel
 /// can test it.
 package struct SocketLocation {
     /// The longest path that `sockaddr_un` holds with its closing zero.
-    package static let pathByteLimit = 107
+    package static let pathByteLimit = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
 
     /// The socket of the machine's daemon.
     private static let systemPath = "/run/stated/stated.sock"

@@ -119,8 +119,8 @@ private func buildDirectory() -> String {
 /// build directory also has those of sources that are gone.
 private func objects() -> [String] {
     let modules = [
-        "CLinux", "StateSystem", "StateModel", "StateJSON", "StateEngine", "StateContainers",
-        "StateStore",
+        "CLinux", "StatePlatform", "StateSystem", "StateModel", "StateJSON", "StateEngine",
+        "StateContainers", "StateStore",
     ]
     let linked = text(of: "\(buildDirectory())/statedPackageTests.product/Objects.LinkFileList")
     return linked.split(separator: "\n").map { $0.trimmingQuotes }.filter { object in

@@ -3,14 +3,21 @@
 // openat2, renameat2, the processor's CRC-32C, and sums in long double.
 //
 // Every function is the system call of its name and leaves errno as the call does.
+//
+// On Darwin there is only what the modules of the library use, as close to Linux as it goes there
+// (darwin.c); what only the daemon and its tools use is Linux's. That code was type-checked, and
+// never run: scripts/typecheck-darwin.
 
 #ifndef CLINUX_H
 #define CLINUX_H
 
-#include <semaphore.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+#if defined(__linux__)
+
+#include <semaphore.h>
 
 // epoll_event is packed on x86-64, which Swift cannot express; these pass its two fields
 // separately.
@@ -43,7 +50,6 @@ int clinux_epoll_remove(int epoll, int descriptor);
 /// rounded up to milliseconds.
 int clinux_epoll_wait(int epoll, struct clinux_event *events, int count, int64_t timeout_ns);
 
-int clinux_eventfd(void);
 /// Blocks SIGTERM, SIGINT and SIGHUP for this thread and those it starts, and returns a descriptor
 /// to read them.
 int clinux_signalfd(void);
@@ -112,22 +118,6 @@ int clinux_start_companion(int *original);
 /// Replaces this process by a program that is found by PATH; returns only if that fails, with errno.
 void clinux_become(char *const arguments[], char *const environment[]);
 
-/// CLOCK_MONOTONIC in nanoseconds.
-int64_t clinux_monotonic_nanoseconds(void);
-
-/// CLOCK_BOOTTIME in milliseconds: it continues while the machine sleeps, and cannot be set.
-///
-/// Its milliseconds begin together with those that the wall clock had at the first call, so that
-/// neither is late where a wall time becomes one of this clock.
-int64_t clinux_boottime_milliseconds(void);
-
-/// The calling thread no longer preempts others when it wakes up (SCHED_BATCH, sched(7)); needs no
-/// privilege.
-void clinux_schedule_as_batch(void);
-
-/// How many processors the calling thread may use.
-int clinux_processor_count(void);
-
 /// The number of the processor that the calling thread runs on; -1 if unknown.
 int clinux_current_processor(void);
 
@@ -147,16 +137,6 @@ void clinux_use_processors(const struct clinux_processors *processors);
 /// (synchronize_rcu), 9 to 17 ms.
 void clinux_reserve_descriptors(int count);
 
-/// sem_clockwait on CLOCK_MONOTONIC, for at most `nanoseconds`.
-void clinux_wait(sem_t *semaphore, int64_t nanoseconds);
-
-/// Prefetches 192 bytes that will be read soon.
-static inline void clinux_prefetch(const void *memory) {
-    __builtin_prefetch(memory);
-    __builtin_prefetch((const char *)memory + 64);
-    __builtin_prefetch((const char *)memory + 128);
-}
-
 /// Starts a program, found by PATH, that gets SIGTERM when the calling thread ends, however that
 /// happens.
 ///
@@ -168,16 +148,6 @@ int clinux_spawn_bound(
     pid_t *child, char *const arguments[], char *const environment[], int standard_input,
     int standard_output
 );
-
-/// The arguments of this process, its own name first, as passed to `main`; needs no /proc.
-///
-/// Null if the C library does not pass them to constructors (glibc does).
-char *const *clinux_arguments(int *count);
-
-/// Names the calling thread, at most 15 bytes.
-void clinux_name_thread(const char *name);
-/// The name by which this program was started, without its directory.
-const char *clinux_program_name(void);
 
 /// Bytes that malloc has allocated.
 size_t clinux_heap_byte_count(void);
@@ -213,6 +183,117 @@ static inline void clinux_note_allocation(const void *memory) {
     if (__builtin_expect((const char *)memory >= clinux_advised_end, 0)) clinux_advise_growth();
 }
 
+/// How many bytes read(2) would return now: FIONREAD, which Swift does not import.
+int clinux_waiting_byte_count(int descriptor, int *count);
+
+/// The same, of a link itself.
+int clinux_open_link(const char *path);
+/// Changes group (-1: does not) and mode of what clinux_open_place or clinux_open_link has named. 0,
+/// or -1 with errno.
+int clinux_change_place(int place, gid_t group, mode_t mode);
+
+/// Makes SIGHUP, SIGINT and SIGTERM remove what clinux_draft has named before they end the process. What
+/// is ignored stays ignored.
+void clinux_remove_drafts_on_signals(void);
+/// Names a file (or an empty directory) that is not finished, by a path from `directory` on.
+void clinux_draft(int directory, const char *path, int is_directory);
+/// Forgets all of them: they are finished, or removed.
+void clinux_forget_drafts(void);
+
+#endif
+
+// What the modules of the library use.
+
+#if defined(__linux__)
+
+typedef sem_t clinux_semaphore;
+
+/// Of send(2): it neither waits nor makes SIGPIPE.
+enum { CLINUX_SEND_AT_ONCE = 0x4040 };
+
+static inline int clinux_end_connect(int socket) {
+    (void)socket;
+    return 0;
+}
+
+#else
+
+#include <pthread.h>
+
+typedef struct {
+    pthread_mutex_t lock;
+    pthread_cond_t rise;
+    int64_t count;
+} clinux_semaphore;
+
+// MSG_DONTWAIT; the socket itself does not wait and makes no SIGPIPE.
+enum { CLINUX_SEND_AT_ONCE = 0x80 };
+
+/// A connected socket must not wait to send, whatever the flags of send(2) are.
+int clinux_end_connect(int socket);
+
+static inline void clinux_note_allocation(const void *memory) { (void)memory; }
+
+#endif
+
+/// A socket of AF_UNIX and SOCK_STREAM, close-on-exec; clinux_end_connect must follow connect(2). -1 with errno.
+int clinux_local_socket(void);
+
+/// A descriptor that poll(2) finds readable from clinux_signal_event on until clinux_clear_event, close-on-exec
+/// (eventfd(2)); -1 with errno.
+int clinux_eventfd(void);
+void clinux_signal_event(int event);
+void clinux_clear_event(int event);
+
+/// A counting semaphore (sem_overview(7)).
+void clinux_make_semaphore(clinux_semaphore *semaphore);
+void clinux_end_semaphore(clinux_semaphore *semaphore);
+void clinux_signal(clinux_semaphore *semaphore);
+/// Waits for a signal for at most `nanoseconds` of CLOCK_MONOTONIC; forever if they are negative.
+void clinux_wait(clinux_semaphore *semaphore, int64_t nanoseconds);
+
+/// Starts a thread with a stack of this size; 0 for the system's default. Returns 0, or the number of the error.
+int clinux_start_thread(
+    uintptr_t *thread, void *(*body)(void *), void *context, size_t stack_byte_count
+);
+void clinux_join_thread(uintptr_t thread);
+void clinux_detach_thread(uintptr_t thread);
+/// The calling thread; the system uses the numbers of ended threads again.
+uintptr_t clinux_current_thread(void);
+
+/// CLOCK_MONOTONIC in nanoseconds.
+int64_t clinux_monotonic_nanoseconds(void);
+
+/// CLOCK_BOOTTIME in milliseconds: it continues while the machine sleeps, and cannot be set.
+///
+/// Its milliseconds begin together with those that the wall clock had at the first call, so that
+/// neither is late where a wall time becomes one of this clock.
+int64_t clinux_boottime_milliseconds(void);
+
+/// The calling thread no longer preempts others when it wakes up (SCHED_BATCH, sched(7)); needs no
+/// privilege.
+void clinux_schedule_as_batch(void);
+
+/// How many processors the calling thread may use.
+int clinux_processor_count(void);
+
+/// Prefetches 192 bytes that will be read soon.
+static inline void clinux_prefetch(const void *memory) {
+    __builtin_prefetch(memory);
+    __builtin_prefetch((const char *)memory + 64);
+    __builtin_prefetch((const char *)memory + 128);
+}
+
+/// The arguments of this process, its own name first, as passed to `main`; needs no /proc.
+///
+/// Null if the C library does not pass them to constructors (glibc does).
+char *const *clinux_arguments(int *count);
+
+/// Names the calling thread, at most 15 bytes.
+void clinux_name_thread(const char *name);
+/// The name by which this program was started, without its directory.
+const char *clinux_program_name(void);
+
 /// Birth time of a file in nanoseconds since 1970, 0 if the file system keeps none; -1 with errno.
 int64_t clinux_birth_time(int descriptor);
 
@@ -222,56 +303,62 @@ int64_t clinux_birth_time(int descriptor);
 /// commit of the file system's journal (multigrain timestamps, Linux 6.13).
 int clinux_file_number(const char *path, uint64_t *device, uint64_t *inode);
 
-/// How many bytes read(2) would return now: FIONREAD, which Swift does not import.
-int clinux_waiting_byte_count(int descriptor, int *count);
-
 /// Extended attributes of an open file: fgetxattr, fsetxattr, fremovexattr.
 ssize_t clinux_get_attribute(int descriptor, const char *name, void *value, size_t size);
 int clinux_set_attribute(int descriptor, const char *name, const void *value, size_t size);
 int clinux_remove_attribute(int descriptor, const char *name);
 
 /// A descriptor that names a file without opening it (O_PATH). Unlike any other, closing it keeps
-/// the POSIX locks that this process holds on the file.
+/// the POSIX locks that this process holds on the file; on Darwin it does not, so it is for directories there.
 int clinux_open_place(const char *path);
-/// The same, of a link itself.
-int clinux_open_link(const char *path);
-/// Changes group (-1: does not) and mode of what clinux_open_place or clinux_open_link has named. 0,
-/// or -1 with errno.
-int clinux_change_place(int place, gid_t group, mode_t mode);
+/// Inode of a file and its birth time, as clinux_birth_time has it, without dropping the POSIX locks that
+/// this process holds on the file. 0, or -1 with errno.
+int clinux_identify_file(const char *path, uint64_t *inode, int64_t *birth_time);
+
 /// Opens a directory by its name in another one, close-on-exec, without following links. One that
 /// is on the way to another is only named (O_PATH), which needs no permission to read it.
 int clinux_open_step(int directory, const char *name, int is_on_the_way);
+
 /// The parts of a device's number, as /proc/locks shows them.
 unsigned clinux_device_major(dev_t device);
 unsigned clinux_device_minor(dev_t device);
-/// The magic number of the file system (statfs(2)) of a descriptor; -1 with errno.
+/// The magic number of the file system (statfs(2)) of a descriptor; -1 with errno. On Darwin 0 for one of this
+/// machine's disks, and 1 for any other.
 int64_t clinux_file_system_type(int descriptor);
 
 /// Releases a lock of `clinux_lock`, even if other descriptors of the same open file exist.
 void clinux_unlock(int descriptor);
 
-/// Takes an open-file-description lock on the complete file. 0 if it was taken, otherwise -1 with
-/// errno.
+/// Takes an open-file-description lock on the complete file; on Darwin one of flock(2). 0 if it was taken,
+/// otherwise -1 with errno.
 int clinux_lock(int descriptor);
-/// Whether somebody else holds such a lock on the file: 1, 0, or -1 with errno. Takes no lock.
+/// Whether somebody else holds such a lock on the file: 1, 0, or -1 with errno. Takes no lock;
+/// on Darwin for a moment, in which somebody else cannot take it.
 int clinux_is_locked(int descriptor);
+
+/// Takes a lock of flock(2), which locks of fcntl(2) ignore; nothing on Darwin, where the two exclude each other.
+/// 0 if it was taken, otherwise -1 with errno.
+int clinux_hold(int descriptor);
 
 /// openat2 with RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS and RESOLVE_NO_MAGICLINKS, and close-on-exec:
 /// the opened file is below `directory`, and no link was followed. If openat2 is not available,
 /// opens step by step.
 int clinux_open_beneath(int directory, const char *path, int flags);
 
+/// Makes a file or directory durable: fsync(2). On Darwin that leaves it in the disk's cache, so this is
+/// F_FULLFSYNC there. 0, or -1 with errno.
+int clinux_sync(int descriptor);
+/// The same for the contents of a file, without times that nothing needs: fdatasync(2).
+int clinux_sync_data(int descriptor);
+/// Reserves the blocks of the first bytes of a file, which becomes as long (posix_fallocate(3)). 0, or the number
+/// of the error.
+int clinux_allocate(int descriptor, off_t byte_count);
+/// The kernel need not keep what it has read of a file (POSIX_FADV_DONTNEED); nothing on Darwin.
+void clinux_drop_pages(int descriptor);
+
 /// Makes everything durable that was written to the file system of `descriptor` (syncfs(2)). 0, or
 /// -1 with errno.
 int clinux_sync_file_system(int descriptor);
-
-/// Makes SIGHUP, SIGINT and SIGTERM remove what clinux_draft has named before they end the process. What
-/// is ignored stays ignored.
-void clinux_remove_drafts_on_signals(void);
-/// Names a file (or an empty directory) that is not finished, by a path from `directory` on.
-void clinux_draft(int directory, const char *path, int is_directory);
-/// Forgets all of them: they are finished, or removed.
-void clinux_forget_drafts(void);
 
 enum { CLINUX_RENAME_NOREPLACE = 1, CLINUX_RENAME_EXCHANGE = 2 };
 int clinux_rename(

@@ -1,5 +1,5 @@
-import Glibc
 public import StateModel
+import StatePlatform
 import StateWire
 
 /// The daemon's keyspace: one connection, shared by all threads of the process.

@@ -1,5 +1,6 @@
-import Glibc
+import CLinux
 import StateModel
+import StatePlatform
 import StateSystem
 
 /// The meeting point of callers' threads and the connection's thread.
@@ -48,7 +49,7 @@ final class RemoteLink: Sendable {
         var isWoken = false
         var callCount = 0
         var callByteCount = 0
-        var thread: pthread_t?
+        var thread: UInt?
     }
 
     /// Work for the connection's thread.
@@ -75,7 +76,7 @@ final class RemoteLink: Sendable {
 
     func start() {
         worker.start {
-            self.shared.withLock { $0.thread = pthread_self() }
+            self.shared.withLock { $0.thread = clinux_current_thread() }
             RemoteLoop(self).run()
             // The system reuses thread ids.
             self.shared.withLock { $0.thread = nil }
@@ -93,7 +94,7 @@ final class RemoteLink: Sendable {
     /// Ends the process if the connection's thread is about to wait for itself.
     func checkMayWait() {
         let isOnLoopThread = shared.withLock { shared in
-            shared.thread.map { pthread_equal($0, pthread_self()) != 0 } ?? false
+            shared.thread == clinux_current_thread()
         }
         // Unlike a precondition, it prints its message in release builds too.
         guard !isOnLoopThread else {

@@ -1,5 +1,5 @@
-import Glibc
 import StateModel
+import StatePlatform
 import StateWire
 
 /// One connection, from its start to its loss: sends requests, receives replies and matches them in

@@ -1,5 +1,5 @@
 import CLinux
-import Glibc
+import StatePlatform
 
 /// An eventfd(2): wakes a thread that waits for sockets.
 struct Wakeup: ~Copyable, Sendable {
@@ -15,8 +15,7 @@ struct Wakeup: ~Copyable, Sendable {
 
     /// May be called on any thread.
     func signal() {
-        var one: UInt64 = 1
-        _ = write(descriptor, &one, 8)
+        clinux_signal_event(descriptor)
     }
 
     /// Waits for a signal, for bytes at `socket`, with `toSend` for room to send, or for the
@@ -36,10 +35,7 @@ struct Wakeup: ~Copyable, Sendable {
         _ = withUnsafeMutableBytes(of: &waiting) {
             poll($0.baseAddress?.assumingMemoryBound(to: pollfd.self), 2, milliseconds)
         }
-        if waiting.0.revents != 0 {
-            var count: UInt64 = 0
-            _ = read(descriptor, &count, 8)
-        }
+        if waiting.0.revents != 0 { clinux_clear_event(descriptor) }
         return waiting.1.revents != 0
     }
 }

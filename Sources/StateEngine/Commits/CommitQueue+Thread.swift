@@ -1,5 +1,5 @@
 import CLinux
-import Glibc
+import StatePlatform
 import StateSystem
 import Synchronization
 

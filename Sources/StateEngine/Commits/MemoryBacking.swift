@@ -1,4 +1,4 @@
-import Glibc
+import StatePlatform
 
 /// Keeps nothing: entries live as long as the process, and each start has a new epoch.
 ///

@@ -1,5 +1,5 @@
 import CLinux
-import Glibc
+import StatePlatform
 import StateSystem
 
 /// The lock that makes one process the owner of a store, held as long as this object lives.
@@ -24,7 +24,7 @@ package final class OwnerLock {
         }
         guard clinux_lock(opened) == 0 else {
             let error = OwnerLock.refusal(errno, lock: path, descriptor: opened, store: store)
-            Glibc.close(opened)
+            StatePlatform.close(opened)
             throw error
         }
         descriptor = opened
@@ -36,6 +36,7 @@ package final class OwnerLock {
     ///
     /// Uses flock(2), which does not interfere with the locks that SQLite has on its database.
     /// Closing a descriptor of a file drops those, so this lock must outlive each connection.
+    /// On Darwin the two exclude each other: there this locks nothing.
     ///
     /// - Throws: ``StateError/Code/locked``, naming the owner's pid; ``StateError/Code/storage`` if
     ///   the file cannot be opened.
@@ -45,9 +46,9 @@ package final class OwnerLock {
         guard opened >= 0 else {
             throw StateError(.storage, "\(path) cannot be locked: \(lastSystemError())")
         }
-        guard flock(opened, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK else {
+        guard clinux_hold(opened) == 0 || errno != EWOULDBLOCK else {
             let owner = FileLocks.holders(of: opened).first.map { "process \($0)" }
-            Glibc.close(opened)
+            StatePlatform.close(opened)
             throw StateError(.locked, "\(path) is owned by \(owner ?? "another process")")
         }
         held = opened
@@ -56,7 +57,7 @@ package final class OwnerLock {
     deinit {
         if held >= 0 {
             flock(held, LOCK_UN)
-            Glibc.close(held)
+            StatePlatform.close(held)
         }
         // The file stays: unlinking it would let a third process lock a file that a second one
         // waits for.
@@ -64,7 +65,7 @@ package final class OwnerLock {
         // Closing is not enough: if another thread starts a process, the child has the open file
         // until its exec.
         clinux_unlock(descriptor)
-        Glibc.close(descriptor)
+        StatePlatform.close(descriptor)
     }
 
     private func writePid() {
@@ -105,7 +106,7 @@ package final class OwnerLock {
             if errno == ENOENT { return nil }
             throw StateError(.storage, "\(path) cannot be read: \(lastSystemError())")
         }
-        defer { Glibc.close(descriptor) }
+        defer { StatePlatform.close(descriptor) }
         return clinux_is_locked(descriptor) == 1 ? owner(in: descriptor) : nil
     }
 }

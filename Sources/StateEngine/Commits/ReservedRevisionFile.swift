@@ -1,5 +1,5 @@
 import CLinux
-import Glibc
+import StatePlatform
 
 /// The file that holds a reserved revision: 4 KiB, preallocated, overwritten in place.
 ///
@@ -74,7 +74,7 @@ package struct ReservedRevisionFile: Sendable {
             if errno == 0 { errno = ENOSPC }
             throw failed("written")
         }
-        guard fdatasync(descriptor) == 0 else { throw failed("synced") }
+        guard clinux_sync_data(descriptor) == 0 else { throw failed("synced") }
     }
 
     /// Creates or replaces the file atomically.
@@ -90,7 +90,7 @@ package struct ReservedRevisionFile: Sendable {
     /// The open file; nil if there is none.
     private func open() throws(StateError) -> Int32? {
         let flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
-        let descriptor = Glibc.open(path, flags)
+        let descriptor = StatePlatform.open(path, flags)
         if descriptor >= 0 { return descriptor }
         if errno == ENOENT { return nil }
         throw failed("opened")

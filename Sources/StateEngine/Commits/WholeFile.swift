@@ -1,4 +1,5 @@
-import Glibc
+import CLinux
+import StatePlatform
 
 /// Replaces a file atomically and durably.
 package enum WholeFile {
@@ -16,7 +17,7 @@ package enum WholeFile {
         let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw failed(path) }
         defer { close(descriptor) }
-        guard write(bytes, to: descriptor), fsync(descriptor) == 0, rename(draft, path) == 0,
+        guard write(bytes, to: descriptor), clinux_sync(descriptor) == 0, rename(draft, path) == 0,
             syncDirectory(parent(of: path))
         else {
             let error = failed(path)
@@ -31,7 +32,7 @@ package enum WholeFile {
     package static func syncDirectory(_ path: String) -> Bool {
         let directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard directory >= 0 else { return false }
-        let isSynced = fsync(directory) == 0
+        let isSynced = clinux_sync(directory) == 0
         let code = errno
         close(directory)
         errno = code
@@ -42,7 +43,9 @@ package enum WholeFile {
     private static func write(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
         var rest = bytes[...]
         while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            let count = rest.withUnsafeBytes {
+                StatePlatform.write(descriptor, $0.baseAddress, $0.count)
+            }
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { return false }
             rest = rest.dropFirst(count)

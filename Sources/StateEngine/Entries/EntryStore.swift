@@ -1,4 +1,4 @@
-import Glibc
+import StatePlatform
 
 /// The entries of a keyspace: for each key a chain of versions, newest first.
 ///

@@ -1,4 +1,4 @@
-import Glibc
+import StatePlatform
 
 /// Insertion and removal.
 extension RadixTree {

@@ -1,5 +1,5 @@
 import CLinux
-import Glibc
+import StatePlatform
 
 /// One version of one entry, in one allocation: 56 bytes of fields, the key, the value.
 ///
@@ -160,7 +160,7 @@ package struct Record: Equatable {
         return record
     }
 
-    package func deallocate() { Glibc.free(address) }
+    package func deallocate() { StatePlatform.free(address) }
 
     func deallocate(into pool: inout RecordPool) {
         pool.give(address, keyStart + byteCount)

@@ -1,5 +1,5 @@
 import CLinux
-import Glibc
+import StatePlatform
 
 /// One file for each key, below a directory: the value as it is, for people, editors, git and
 /// configuration management.

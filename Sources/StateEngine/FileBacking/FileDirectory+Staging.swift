@@ -1,4 +1,4 @@
-import Glibc
+import StatePlatform
 
 /// What happens to an edit that a commit finds before it was adopted.
 enum EditOrder {

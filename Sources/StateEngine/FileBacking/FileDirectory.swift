@@ -1,4 +1,4 @@
-import Glibc
+import StatePlatform
 import StateSystem
 
 /// The state of a file when it was last read or written.
@@ -165,6 +165,7 @@ final class FileDirectory {
         var places: [FilePath: Bool] = [:]
         for place in due { places[place.path] = place.isWritten }
         addTrees(due, to: &places)
+        if FileWatcher.lookNanoseconds != nil { postpone(&places) }
         // A file that became a directory is found by what appeared in it.
         for path in places.keys {
             for above in path.ancestors where known[above] != nil && places[above] == nil {

@@ -1,5 +1,5 @@
 import CLinux
-import Glibc
+import StatePlatform
 
 /// Carries out the steps of a commit: deletes, then renames, then fsync of each directory that was
 /// touched.

@@ -1,10 +1,12 @@
 import CLinux
-import Glibc
+import StatePlatform
 import StateSystem
 import Synchronization
 
 /// Detects edits by others in the directory, by inotify(7), on a thread of its own; the commit
 /// thread reads the places that it reports.
+///
+/// On Darwin it looks at all places each second instead.
 ///
 /// A place is reported once nothing has happened there for a while, so that a file is not read
 /// while it is being written.
@@ -62,16 +64,12 @@ final class FileWatcher: Sendable {
 
     init(_ tree: FileTree) throws(StateError) {
         self.tree = tree
-        queue = inotify_init1(Int32(IN_CLOEXEC | IN_NONBLOCK))
+        queue = FileWatcher.makeQueue()
         bell = clinux_eventfd()
         guard queue >= 0, bell >= 0 else {
             let reason = lastSystemError()
             for descriptor in [queue, bell] where descriptor >= 0 { close(descriptor) }
-            throw StateError(
-                .storage,
-                "\(tree.location) cannot be watched: \(reason) "
-                    + "(inotify; see sysctl fs.inotify.max_user_instances)"
-            )
+            throw FileWatcher.refusal(tree.location, reason)
         }
         add(.root)
     }
@@ -129,8 +127,7 @@ final class FileWatcher: Sendable {
     }
 
     private func ring() {
-        var one: UInt64 = 1
-        write(bell, &one, 8)
+        clinux_signal_event(bell)
     }
 
     /// The same without waking the thread, for the thread that reads events.
@@ -202,9 +199,11 @@ final class FileWatcher: Sendable {
 
     private func run() {
         var nextProbe = clinux_monotonic_nanoseconds() + FileWatcher.probeNanoseconds
+        var nextLook = FileWatcher.lookNanoseconds.map { clinux_monotonic_nanoseconds() + $0 }
         while !isStopping.load(ordering: .acquiring) {
             probe(&nextProbe)
-            let timeout = wakeDue(orAt: nextProbe)
+            look(&nextLook)
+            let timeout = wakeDue(orAt: nextProbe, nextLook)
             var waiting = [
                 pollfd(fd: bell, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: queue, events: Int16(POLLIN), revents: 0),
@@ -216,10 +215,7 @@ final class FileWatcher: Sendable {
                 waiting[0].revents = 0
                 poll(&waiting, 1, 20)
             }
-            if waiting[0].revents != 0 {
-                var value: UInt64 = 0
-                read(bell, &value, 8)
-            }
+            if waiting[0].revents != 0 { clinux_clear_event(bell) }
         }
     }
 
@@ -236,14 +232,22 @@ final class FileWatcher: Sendable {
         add(paths.map { Place(path: $0, isTree: true) })
     }
 
+    /// Has everything looked at, where the system reports no edits.
+    private func look(_ next: inout Int64?) {
+        let now = clinux_monotonic_nanoseconds()
+        guard let interval = FileWatcher.lookNanoseconds, let due = next, now >= due else { return }
+        next = now + interval
+        add([Place(path: .root, isTree: true, isWritten: false)], after: 0)
+    }
+
     /// Wakes the commit thread if a place is due.
     ///
     /// - Returns: Milliseconds until the next place is due, or until `probe` if a directory is not
-    ///   watched; -1 if there is none.
-    private func wakeDue(orAt probe: Int64) -> Int32 {
+    ///   watched, or until `look`; -1 if there is none.
+    private func wakeDue(orAt probe: Int64, _ look: Int64?) -> Int32 {
         let now = clinux_monotonic_nanoseconds()
         let (wake, rest) = state.withLock { state -> ((@Sendable () -> Void)?, Int64?) in
-            var next = state.unwatched.isEmpty ? nil : probe
+            var next = state.unwatched.isEmpty ? look : min(probe, look ?? .max)
             var isDue = state.unwatched.values.contains { !$0.isReported }
             for entry in state.due.values {
                 if entry.time <= now {

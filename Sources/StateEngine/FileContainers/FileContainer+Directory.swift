@@ -1,4 +1,4 @@
-import Glibc
+import StatePlatform
 import StateSystem
 
 /// The directory: opened, given up, and back again.

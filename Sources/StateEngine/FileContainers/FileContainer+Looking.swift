@@ -97,8 +97,10 @@ extension FileContainer {
         guard count > 0 else { return 0 }
         let now = clinux_monotonic_nanoseconds()
         let rest: Int64 = count > 16 ? 500_000_000 : 100_000_000
-        let pause = max(files.watcher.removedAt, now - rest) + rest - now
         let since = removalsHeldSince ?? now
+        // Without events, they count as removed when the first look finds it.
+        let removedAt = FileWatcher.lookNanoseconds == nil ? files.watcher.removedAt : since
+        let pause = max(removedAt, now - rest) + rest - now
         removalsHeldSince = pause > 0 ? since : nil
         return now - since < 5_000_000_000 ? pause : 0
     }

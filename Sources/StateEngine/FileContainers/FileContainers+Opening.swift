@@ -1,4 +1,4 @@
-import Glibc
+import StatePlatform
 import StateSystem
 
 /// The start: makes files and entries agree.

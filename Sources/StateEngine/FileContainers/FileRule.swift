@@ -1,4 +1,4 @@
-import Glibc
+import StatePlatform
 
 /// Where the configuration puts the keys of a pattern, as far as files are concerned.
 package struct FileRule: Hashable, Sendable {
@@ -36,6 +36,9 @@ package struct FileForm: Hashable, Sendable {
 
     package init() {}
 
+    /// ``mode`` as the system has it.
+    var permissions: mode_t? { mode.map { mode_t(truncatingIfNeeded: $0) } }
+
     /// Owner, group and permission bits of a new directory, which has those of `made`.
     ///
     /// Whoever may read the files may go through it. A private directory stays root's or this
@@ -47,7 +50,7 @@ package struct FileForm: Hashable, Sendable {
     ) -> (uid: UInt32, gid: UInt32, mode: mode_t) {
         let owner = uid ?? made.uid
         let mayOwn = !isPrivate || owner == 0 || owner == made.uid
-        let bits = mode.map { 0o700 | $0 & 0o777 | ($0 & 0o444) >> 2 } ?? made.mode & 0o777
+        let bits = permissions.map { 0o700 | $0 & 0o777 | ($0 & 0o444) >> 2 } ?? made.mode & 0o777
         let allowed = isPrivate ? bits & ~0o022 : bits
         // A sticky directory protects the files of each user from the others.
         let sticky = made.mode & S_ISVTX

@@ -1,5 +1,5 @@
 import CLinux
-import Glibc
+import StatePlatform
 import StateSystem
 
 /// The lock that makes one process the owner of a directory of files, held as long as this object
@@ -30,7 +30,7 @@ final class DirectoryLock {
             descriptor = opened
             return
         }
-        Glibc.close(opened)
+        StatePlatform.close(opened)
         throw StateError(.locked, "\(shown) is owned by \(owner)")
     }
 
@@ -38,7 +38,7 @@ final class DirectoryLock {
         // Closing is not enough: if another thread starts a process, the child has the open file
         // until its exec.
         flock(descriptor, LOCK_UN)
-        Glibc.close(descriptor)
+        StatePlatform.close(descriptor)
     }
 
     /// Takes the lock.

@@ -1,4 +1,4 @@
-import Glibc
+import StatePlatform
 
 /// Identifies the contents of a file, as far as the kernel can report that without reading them.
 struct FileStamp: Hashable {

@@ -1,5 +1,5 @@
 import CLinux
-import Glibc
+import StatePlatform
 
 extension FileTree {
     /// The contents of a file, if it did not change meanwhile.
@@ -79,7 +79,7 @@ extension FileTree {
                 throw FileFailure("read", path)
             }
         }
-        if syncs, fsync(file) != 0 { throw FileFailure("fsync", path) }
+        if syncs, clinux_sync(file) != 0 { throw FileFailure("fsync", path) }
         guard try FileTree.isUnchanged(file, path, before), count == Int(before.stamp.byteCount)
         else { return .unstable }
         bytes.removeLast()
@@ -125,7 +125,7 @@ extension FileTree {
                 try FileTree.fill(file, with: value, path)
             }
             try protect(file, like: old, mode: mode, path)
-            guard fsync(file) == 0 else { throw FileFailure("fsync", path) }
+            guard clinux_sync(file) == 0 else { throw FileFailure("fsync", path) }
             return try FileStatus(of: file, path).stamp
         } catch {
             _ = FilePath.withCString(path.name) { unlinkat(parent.descriptor, $0, 0) }
@@ -140,7 +140,7 @@ extension FileTree {
     ) throws(FileFailure) {
         var written = 0
         while written < value.count {
-            let count = Glibc.write(
+            let count = StatePlatform.write(
                 file,
                 value.baseAddress.map { $0 + written },
                 value.count - written
@@ -167,7 +167,7 @@ extension FileTree {
                 guard fchown(file, uid, gid) == 0 else { throw FileFailure("fchown", path) }
             }
         }
-        guard fchmod(file, form.mode ?? old.map { $0.mode & 0o777 } ?? mode) == 0 else {
+        guard fchmod(file, form.permissions ?? old.map { $0.mode & 0o777 } ?? mode) == 0 else {
             throw FileFailure("fchmod", path)
         }
     }

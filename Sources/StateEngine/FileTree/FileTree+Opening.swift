@@ -1,4 +1,5 @@
-import Glibc
+import CLinux
+import StatePlatform
 
 /// The journal's directory, before and after it is used.
 extension FileTree {
@@ -30,7 +31,7 @@ extension FileTree {
         // If it may not be opened, it belongs to somebody else, and so is not new.
         let parent = openat(root.descriptor, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard parent >= 0 else { return }
-        defer { Glibc.close(parent) }
-        guard fsync(parent) == 0 else { throw FileFailure("fsync", .root) }
+        defer { StatePlatform.close(parent) }
+        guard clinux_sync(parent) == 0 else { throw FileFailure("fsync", .root) }
     }
 }

@@ -1,5 +1,5 @@
 import CLinux
-import Glibc
+import StatePlatform
 import Synchronization
 
 /// The directory of a store: everything in it is reached from one descriptor, and nothing outside
@@ -14,7 +14,7 @@ final class FileTree: Sendable {
 
         /// Makes changes to the directory durable.
         func sync() throws(FileFailure) {
-            guard fsync(descriptor) == 0 else { throw FileFailure("fsync", path) }
+            guard clinux_sync(descriptor) == 0 else { throw FileFailure("fsync", path) }
         }
     }
 
@@ -38,7 +38,7 @@ final class FileTree: Sendable {
             throw StateError(.storage, "\(location) cannot be opened: \(lastSystemError())")
         }
         defer { free(resolved) }
-        let opened = Glibc.open(resolved, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        let opened = StatePlatform.open(resolved, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard opened >= 0 else {
             throw StateError(.storage, "\(location) cannot be opened: \(lastSystemError())")
         }
@@ -265,8 +265,8 @@ final class FileTree: Sendable {
             if name == Array(".".utf8) || name == Array("..".utf8) { continue }
             let isDirectory =
                 switch Int(entry.pointee.d_type) {
-                case DT_DIR: true
-                case DT_UNKNOWN:
+                case Int(DT_DIR): true
+                case Int(DT_UNKNOWN):
                     try FileTree.status(name, in: opened)?.isDirectory ?? false
                 default: false
                 }

@@ -1,4 +1,4 @@
-import Glibc
+import StatePlatform
 import StateSystem
 
 /// What is wrong with a file or directory that this process uses and that a start would not find.

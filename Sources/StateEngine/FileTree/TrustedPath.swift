@@ -1,5 +1,5 @@
 import CLinux
-import Glibc
+import StatePlatform
 
 /// Opens a directory by a path on which only root and this process's user can replace anything.
 ///

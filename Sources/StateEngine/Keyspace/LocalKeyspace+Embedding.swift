@@ -1,4 +1,4 @@
-import Glibc
+import StatePlatform
 import Synchronization
 
 extension LocalKeyspace {

@@ -1,4 +1,4 @@
-import Glibc
+import StatePlatform
 import StateSystem
 
 /// A keyspace shared by everybody in the process who opens the same store; it is closed when the

@@ -1,4 +1,4 @@
-import Glibc
+import StatePlatform
 
 /// Keys of which an earlier process published changes that the history does not have, whatever the
 /// rules are now.

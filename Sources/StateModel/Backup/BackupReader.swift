@@ -1,4 +1,4 @@
-import Glibc
+import StatePlatform
 
 /// Reads a backup and checks it: each frame by its checksum, their order, and the whole at the end.
 ///
@@ -145,7 +145,11 @@ private struct Source {
             bytes.append(contentsOf: repeatElement(0, count: room))
             let found = bytes.withUnsafeMutableBytes { all in
                 while true {
-                    let found = Glibc.read(descriptor, all.baseAddress.map { $0 + begin }, room)
+                    let found = StatePlatform.read(
+                        descriptor,
+                        all.baseAddress.map { $0 + begin },
+                        room
+                    )
                     if found >= 0 || errno != EINTR { return found }
                 }
             }

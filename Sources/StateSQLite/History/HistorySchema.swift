@@ -1,5 +1,5 @@
-import Glibc
 package import StateEngine
+import StatePlatform
 
 /// The tables of a store, and the two numbers in the file's header that identify the program and
 /// the format.

@@ -1,5 +1,5 @@
-import Glibc
 import StateEngine
+import StatePlatform
 import StateSystem
 import Synchronization
 

@@ -1,4 +1,4 @@
-import Glibc
+import StatePlatform
 
 /// Checks whether a store has everything that its stamp records as acknowledged.
 ///

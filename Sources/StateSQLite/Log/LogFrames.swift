@@ -1,4 +1,4 @@
-import Glibc
+import StatePlatform
 
 /// A place in a write-ahead log: a number of frames, all with these salts.
 ///

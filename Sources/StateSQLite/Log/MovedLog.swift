@@ -1,5 +1,5 @@
-import Glibc
 import StateEngine
+import StatePlatform
 
 /// A log whose header is damaged, beside the database.
 ///

@@ -1,6 +1,6 @@
 import CLinux
-import Glibc
 import StateEngine
+import StatePlatform
 
 /// The last known state of a store, kept beside it so that an older copy in its place is noticed.
 ///
@@ -198,7 +198,7 @@ package final class StoreStamp {
             set(word, at: index * 8)
         }
         set(clinux_crc32c(0, bytes, 24), at: 24)
-        guard pwrite(descriptor, bytes, bytes.count, 0) == bytes.count, fsync(descriptor) == 0
+        guard pwrite(descriptor, bytes, bytes.count, 0) == bytes.count, clinux_sync(descriptor) == 0
         else {
             throw StoreStamp.failed(path)
         }

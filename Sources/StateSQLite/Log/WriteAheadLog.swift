@@ -1,6 +1,7 @@
+import CLinux
 import CSQLite
-import Glibc
 import StateEngine
+import StatePlatform
 
 /// The write-ahead log of a store and its checkpoints.
 ///
@@ -73,7 +74,7 @@ final class WriteAheadLog {
 
     deinit {
         sqlite3_wal_hook(connection.handle, nil, nil)
-        if descriptor >= 0 { Glibc.close(descriptor) }
+        if descriptor >= 0 { StatePlatform.close(descriptor) }
     }
 
     private func didCommit(frameCount frames: Int) {
@@ -214,7 +215,7 @@ final class WriteAheadLog {
             throw StateError(.storage, "\(location.log) cannot be opened: \(lastSystemError())")
         }
         defer { close(descriptor) }
-        guard fdatasync(descriptor) == 0 else {
+        guard clinux_sync_data(descriptor) == 0 else {
             throw StateError(.storage, "\(location.log) cannot be synced: \(lastSystemError())")
         }
     }

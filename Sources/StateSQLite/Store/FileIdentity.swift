@@ -1,5 +1,4 @@
 import CLinux
-import Glibc
 
 /// The identity of a file, as far as the file system has one: a copy has another.
 package struct FileIdentity: Hashable {
@@ -11,12 +10,9 @@ package struct FileIdentity: Hashable {
 extension FileIdentity {
     /// The identity of the file at `path`; nil with errno.
     package init?(path: String) {
-        let place = clinux_open_place(path)
-        guard place >= 0 else { return nil }
-        defer { close(place) }
-        var status = stat()
-        guard fstat(place, &status) == 0 else { return nil }
-        inode = Int64(truncatingIfNeeded: status.st_ino)
-        birthTime = Swift.max(0, clinux_birth_time(place))
+        var (number, born): (UInt64, Int64) = (0, 0)
+        guard clinux_identify_file(path, &number, &born) == 0 else { return nil }
+        inode = Int64(truncatingIfNeeded: number)
+        birthTime = Swift.max(0, born)
     }
 }

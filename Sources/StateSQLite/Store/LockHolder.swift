@@ -1,4 +1,4 @@
-import Glibc
+import StatePlatform
 
 /// Finds the other holders of a lock on a store: a person's `sqlite3` shell, a backup.
 ///
@@ -52,7 +52,7 @@ enum LockHolder {
 func readSmallFile(_ path: String) -> String {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return "" }
-    defer { Glibc.close(descriptor) }
+    defer { StatePlatform.close(descriptor) }
     var text: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 16_384)
     while text.count < 1 << 20 {

@@ -1,5 +1,7 @@
+#if !canImport(Darwin)
+
 import CLinux
-import Glibc
+import StatePlatform
 import StateEngine
 import Synchronization
 
@@ -66,3 +68,17 @@ final class NameWatch: Sendable {
         return true
     }
 }
+
+#else
+
+/// Would notice that names in a directory were removed or given to other files, as on Linux with
+/// inotify(7).
+///
+/// Never made on Darwin: then the files are compared after each commit.
+struct NameWatch: Sendable {
+    init?(_ directory: String) { return nil }
+
+    var haveChanged: Bool { true }
+}
+
+#endif

@@ -1,5 +1,7 @@
+#if !canImport(Darwin)
+
 import CLinux
-import Glibc
+import StatePlatform
 
 /// File systems whose files are on another machine.
 ///
@@ -48,3 +50,18 @@ enum NetworkFileSystem {
         return ""
     }
 }
+
+#else
+
+import CLinux
+import StatePlatform
+
+/// File systems whose files are on another machine.
+enum NetworkFileSystem {
+    /// What to call the network file system that `place` is on; nil on a local one (MNT_LOCAL).
+    static func name(of place: Int32, device: dev_t) -> String? {
+        clinux_file_system_type(place) == 0 ? nil : "not of this machine"
+    }
+}
+
+#endif

@@ -1,6 +1,6 @@
 import CSQLite
-import Glibc
 import StateEngine
+import StatePlatform
 
 /// A store that is read without being owned: no file is changed or created.
 ///

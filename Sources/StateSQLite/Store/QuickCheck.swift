@@ -1,5 +1,5 @@
+import CLinux
 import CSQLite
-import Glibc
 import StateEngine
 
 /// SQLite's own check of the B-trees, on its own connection and thread while the rows are read.
@@ -9,7 +9,7 @@ import StateEngine
 /// https://www.sqlite.org/pragma.html#pragma_quick_check
 final class QuickCheck {
     private let check: Check
-    private var thread = pthread_t()
+    private var thread: UInt = 0
 
     /// Written by the thread of the check, read after it was joined: the proof of `@unchecked
     /// Sendable`.
@@ -30,7 +30,7 @@ final class QuickCheck {
     init(path: String, under lock: OwnerLock) throws(SQLiteFailure) {
         check = Check(try SQLiteConnection(path: path, under: lock))
         let context = Unmanaged.passRetained(check)
-        let code = pthread_create(&thread, nil, QuickCheck.body, context.toOpaque())
+        let code = clinux_start_thread(&thread, QuickCheck.body, context.toOpaque(), 0)
         guard code == 0 else {
             context.release()
             throw SQLiteFailure(
@@ -54,7 +54,7 @@ final class QuickCheck {
     ///
     /// - Returns: The first fault; nil if there is none.
     func finish() throws(SQLiteFailure) -> String? {
-        pthread_join(thread, nil)
+        clinux_join_thread(thread)
         let answer = try check.answer.get()
         return answer == "ok" ? nil : answer.split(separator: "\n").joined(separator: " ")
     }
@@ -62,6 +62,6 @@ final class QuickCheck {
     /// Ends the check early.
     func cancel() {
         sqlite3_interrupt(check.connection.handle)
-        pthread_join(thread, nil)
+        clinux_join_thread(thread)
     }
 }

@@ -42,6 +42,7 @@ package final class SQLiteConnection {
         sqlite3_extended_result_codes(opened, 1)
         waitForLocks(.seconds(5))
         _ = csqlite_leave_log_on_close(opened, 1)
+        csqlite_sync_to_the_disk(opened)
     }
 
     // Statements retain their connection, so none is left here, and closing cannot fail because of

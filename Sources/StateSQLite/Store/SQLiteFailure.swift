@@ -1,6 +1,6 @@
 import CSQLite
-import Glibc
 import StateEngine
+import StatePlatform
 
 /// An error of SQLite.
 package struct SQLiteFailure: Error, CustomStringConvertible {

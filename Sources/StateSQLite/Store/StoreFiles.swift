@@ -1,6 +1,6 @@
 import CLinux
-import Glibc
 import StateEngine
+import StatePlatform
 
 /// The files of an open store, by their identities when it was opened.
 ///
@@ -241,7 +241,7 @@ final class StoreRoom {
         let descriptor = open(path, flags, 0o600)
         guard descriptor >= 0 else { return false }
         defer { close(descriptor) }
-        guard posix_fallocate(descriptor, 0, off_t(byteCount)) == 0 else {
+        guard clinux_allocate(descriptor, off_t(byteCount)) == 0 else {
             ftruncate(descriptor, off_t(heldByteCount))
             return false
         }

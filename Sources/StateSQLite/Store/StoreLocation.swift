@@ -1,6 +1,6 @@
 import CLinux
-import Glibc
 import StateEngine
+import StatePlatform
 
 /// The files of one store.
 package struct StoreLocation: Sendable {
@@ -100,5 +100,17 @@ package struct StoreLocation: Sendable {
         guard faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) == 0 else {
             throw StateError(.storage, "\(directory) is not writable: \(lastSystemError())")
         }
+    }
+
+    /// Makes the kernel read a file of the store from the disk when it is read next; does nothing if the
+    /// file is missing.
+    static func dropCachedPages(of path: String) throws(StateError) {
+        let descriptor = StatePlatform.open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        guard descriptor >= 0 else {
+            if errno == ENOENT { return }
+            throw StateError(.storage, "\(path) cannot be opened: \(lastSystemError())")
+        }
+        clinux_drop_pages(descriptor)
+        StatePlatform.close(descriptor)
     }
 }

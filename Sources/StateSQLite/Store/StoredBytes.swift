@@ -1,4 +1,4 @@
-import Glibc
+import StatePlatform
 
 /// `count` bytes at `offset`, padded with zeros after the end of the file; nil if they cannot be
 /// read.

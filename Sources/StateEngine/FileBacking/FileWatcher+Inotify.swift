@@ -1,5 +1,7 @@
+#if !canImport(Darwin)
+
 import CLinux
-import Glibc
+import StatePlatform
 import StateSystem
 
 /// The events of inotify(7).
@@ -9,49 +11,23 @@ extension FileWatcher {
         | UInt32(IN_MOVED_TO) | UInt32(IN_CREATE) | UInt32(IN_DELETE) | UInt32(IN_ONLYDIR)
         | UInt32(IN_EXCL_UNLINK)
 
-    /// Watches a directory and its subdirectories, before anything in them is read, so that nothing
-    /// is missed.
-    ///
-    /// A directory that is watched already is not listed again, unless events were lost.
-    func add(_ path: FilePath, afterLoss: Bool = false) {
-        var rest = [path]
-        while let next = rest.popLast() { watch(next, &rest, afterLoss) }
-    }
+    /// How often the complete directory is looked at; nil: only if events were lost.
+    static var lookNanoseconds: Int64? { nil }
 
-    private func watch(
-        _ path: FilePath,
-        _ subdirectories: inout [FilePath],
-        _ afterLoss: Bool
-    ) {
-        do throws(FileFailure) {
-            switch try watch(path) {
-            case .failed(let cause): return fail(path, cause)
-            case .known where !afterLoss: return
-            case .new, .known: break
-            }
-            try tree.forEachName(in: path) { name, isDirectory in
-                let below = path.appending(name)
-                if isDirectory, FileName.isOfKey(name), below.mayHoldKeys {
-                    subdirectories.append(below)
-                }
-            }
-        } catch  where error.code == ENOENT || error.code == ENOTDIR || error.isUntrusted {
-            // A missing directory needs no watch. One that others may change is refused when it is
-            // read.
-            state.withLock { $0.unwatched[path] = nil }
-        } catch {
-            fail(path, error.sentence)
-        }
-    }
+    /// The descriptor from which the events are read; -1 with errno.
+    static func makeQueue() -> Int32 { inotify_init1(Int32(IN_CLOEXEC | IN_NONBLOCK)) }
 
-    private enum Watched {
-        case new
-        case known
-        case failed(String)
+    /// The error of a directory that cannot be watched.
+    static func refusal(_ location: String, _ reason: String) -> StateError {
+        StateError(
+            .storage,
+            "\(location) cannot be watched: \(reason) "
+                + "(inotify; see sysctl fs.inotify.max_user_instances)"
+        )
     }
 
     /// Watches one directory.
-    private func watch(_ path: FilePath) throws(FileFailure) -> Watched {
+    func watch(_ path: FilePath) throws(FileFailure) -> Watched {
         let directory = try tree.directory(path)
         let count = state.withLock { $0.directories.count }
         guard count < FileWatcher.directoryLimit else {
@@ -74,15 +50,6 @@ extension FileWatcher {
         }
     }
 
-    /// Records that a directory cannot be watched, or its subdirectories cannot be listed.
-    private func fail(_ path: FilePath, _ cause: String) {
-        let error = StateError(.storage, "\(cause); it is checked for edits every 5 s instead")
-        state.withLock { state in
-            guard state.unwatched[path]?.error != error else { return }
-            state.unwatched[path] = Unwatched(error: error)
-        }
-    }
-
     /// Stops watching a directory that was moved away.
     ///
     /// - Complexity: O(*n*) in the directories that are watched.
@@ -98,16 +65,8 @@ extension FileWatcher {
         for watch in left { inotify_rm_watch(queue, watch) }
     }
 
-    /// Records the events that the kernel has queued.
-    func readEvents() {
-        reading.withLock { _ in
-            state.withLock { $0.readerCount += 1 }
-            drainQueue()
-            state.withLock { $0.readerCount -= 1 }
-        }
-    }
-
-    private func drainQueue() {
+    /// Reads and records the events that the kernel has queued.
+    func drainQueue() {
         var buffer = [UInt8](repeating: 0, count: 64 << 10)
         while true {
             let count = read(queue, &buffer, buffer.count)
@@ -159,3 +118,5 @@ extension FileWatcher {
         return Place(path: path, isTree: isTree, isWritten: isWritten)
     }
 }
+
+#endif

@@ -1,0 +1,27 @@
+#include "CLinux.h"
+
+#include <pthread.h>
+
+__thread const void *clinux_thread_body;
+__thread int64_t clinux_thread_depth;
+__thread const void *clinux_thread_deliverer;
+int clinux_scopes;
+
+int clinux_start_thread(
+    uintptr_t *thread, void *(*body)(void *), void *context, size_t stack_byte_count
+) {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    if (stack_byte_count > 0) pthread_attr_setstacksize(&attributes, stack_byte_count);
+    pthread_t started;
+    int code = pthread_create(&started, &attributes, body, context);
+    pthread_attr_destroy(&attributes);
+    if (code == 0) *thread = (uintptr_t)started;
+    return code;
+}
+
+void clinux_join_thread(uintptr_t thread) { pthread_join((pthread_t)thread, NULL); }
+
+void clinux_detach_thread(uintptr_t thread) { pthread_detach((pthread_t)thread); }
+
+uintptr_t clinux_current_thread(void) { return (uintptr_t)pthread_self(); }

@@ -1,0 +1,46 @@
+#ifndef STUB_ERRNO_H
+#define STUB_ERRNO_H
+extern int *__error(void);
+#define errno (*__error())
+#define EPERM 1
+#define ENOENT 2
+#define ESRCH 3
+#define EINTR 4
+#define EIO 5
+#define ENXIO 6
+#define E2BIG 7
+#define EBADF 9
+#define ECHILD 10
+#define ENOMEM 12
+#define EACCES 13
+#define EBUSY 16
+#define EEXIST 17
+#define EXDEV 18
+#define ENODEV 19
+#define ENOTDIR 20
+#define EISDIR 21
+#define EINVAL 22
+#define ENFILE 23
+#define EMFILE 24
+#define ENOTTY 25
+#define EFBIG 27
+#define ENOSPC 28
+#define EROFS 30
+#define EMLINK 31
+#define EPIPE 32
+#define ERANGE 34
+#define EAGAIN 35
+#define EWOULDBLOCK EAGAIN
+#define ENOTSUP 45
+#define ECONNREFUSED 61
+#define ECONNRESET 54
+#define ELOOP 62
+#define ENAMETOOLONG 63
+#define ENOTEMPTY 66
+#define EDQUOT 69
+#define ESTALE 70
+#define ENOLCK 77
+#define ENOSYS 78
+#define EOVERFLOW 84
+#define EOPNOTSUPP 102
+#endif

@@ -1,0 +1,4 @@
+#ifndef STUB_SYS_FILE_H
+#define STUB_SYS_FILE_H
+#include <fcntl.h>
+#endif
