@@ -62,7 +62,12 @@ struct MistakesTests {
         let directory = try TemporaryDirectory()
         defer { withExtendedLifetime(directory) {} }
         let program = "\(directory.path)/program"
-        let result = try compile(mistake.wrong, ["-o", program] + objects())
+        #if TSAN
+        let sanitizing = ["-sanitize=thread"]
+        #else
+        let sanitizing: [String] = []
+        #endif
+        let result = try compile(mistake.wrong, ["-o", program] + sanitizing + objects())
         try #require(result.exitCode == 0, "\(result)")
         let run = try runCommand(program, [])
         #expect(run.exitCode != 0)

@@ -22,6 +22,11 @@ public struct Pattern: Hashable, Sendable {
     /// The prefix that all matching keys share (for a key: the key).
     public let literal: [UInt8]
 
+    /// How many globs it counts as: comparing a key takes longer with each `*`.
+    package var globCount: Int {
+        kind == .glob ? 1 + bytes.count { $0 == UInt8(ascii: "*") } / 8 : 0
+    }
+
     /// All keys.
     public static let everything = Pattern(kind: .prefix, literal: [], bytes: [UInt8(ascii: "/")])
 

@@ -30,8 +30,8 @@ package struct PatternSet: Sendable {
         ranges = kept
     }
 
-    /// How many of them are globs.
-    package var globCount: Int { patterns.count { $0.kind == .glob } }
+    /// How many globs they count as.
+    package var globCount: Int { patterns.reduce(0) { $0 + $1.globCount } }
 
     package func matches(_ key: Bytes) -> Bool { patterns.contains { $0.matches(key) } }
 }

@@ -12,7 +12,7 @@ final class Channel {
     /// The pattern that the names of messages must match.
     let pattern: Pattern
     /// Whether names must be compared with a glob.
-    var isGlob: Bool { kind == .pattern && pattern.kind == .glob }
+    var globCount: Int { kind == .pattern ? pattern.globCount : 0 }
     /// By the numbers of the connections.
     var subscribers: [Int: Connection] = [:]
 

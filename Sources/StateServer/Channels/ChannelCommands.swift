@@ -125,7 +125,7 @@ struct ChannelCommands {
     }
 
     private func globCount(_ names: Arguments) -> Int {
-        (0..<names.count).count { Pattern(redisGlob: names[$0]).kind == .glob }
+        (0..<names.count).reduce(0) { $0 + Pattern(redisGlob: names[$1]).globCount }
     }
 
     // MARK: Messages
@@ -170,6 +170,7 @@ struct ChannelCommands {
                 )
             }
         case .names(let glob, let kind):
+            if let glob { try KeyspaceCommands.checkGlob(glob) }
             let pattern = glob.map { Pattern(redisGlob: $0) }
             let found = channels.subscribed(kind).filter { channel in
                 channel.bytes.withUnsafeBytes { pattern?.matches($0) ?? true }

@@ -67,7 +67,7 @@ final class Channels {
         let channel = find(kind, bytes) ?? insert(Channel(kind, bytes), core)
         channel.subscribers[connection.number] = connection
         connection.session.subscriptions[kind][channel.bytes] = channel
-        if channel.isGlob { connection.share.account?.globCount += 1 }
+        connection.share.account?.globCount += channel.globCount
         connection.session.subscriptions.byteCount += Subscriptions.byteCount(of: channel)
         connection.session.isSubscribed = true
     }
@@ -83,7 +83,7 @@ final class Channels {
             return
         }
         channel.subscribers[connection.number] = nil
-        if channel.isGlob { connection.share.account?.globCount -= 1 }
+        connection.share.account?.globCount -= channel.globCount
         connection.session.subscriptions.byteCount -= Subscriptions.byteCount(of: channel)
         connection.session.isSubscribed = connection.session.subscriptions.count > 0
         if channel.subscribers.isEmpty { remove(channel, core) }

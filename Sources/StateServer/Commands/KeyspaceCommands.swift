@@ -35,7 +35,7 @@ struct KeyspaceCommands {
     }
 
     func keys(_ glob: Bytes, _ context: inout CommandContext) throws(StateError) {
-        try checkGlob(glob)
+        try KeyspaceCommands.checkGlob(glob)
         let request = Listing.Request(
             patterns: PatternSet([Pattern(redisGlob: glob)]),
             byteLimit: settings.options.replyByteCount,
@@ -61,7 +61,7 @@ struct KeyspaceCommands {
             }
             bound = key
         }
-        if let match = scan.match { try checkGlob(match) }
+        if let match = scan.match { try KeyspaceCommands.checkGlob(match) }
         guard scan.includesStrings else { return writePage(0, of: 0, &context) }
         let pattern = scan.match.map { Pattern(redisGlob: $0) }
         let area = pattern.map { Pattern(literalPartOf: $0) } ?? .everything
@@ -98,7 +98,7 @@ struct KeyspaceCommands {
     }
 
     /// Refuses a glob that is longer than a key can be: its cost grows with its length.
-    private func checkGlob(_ glob: Bytes) throws(StateError) {
+    static func checkGlob(_ glob: Bytes) throws(StateError) {
         guard glob.count > Key.maximumByteCount else { return }
         throw StateError(
             .tooBig,

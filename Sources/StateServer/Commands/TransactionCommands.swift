@@ -139,7 +139,12 @@ struct TransactionCommands {
         }
         do throws(StateError) {
             try context.execute(visitCount: stepLimit) { (context) throws(StateError) in
-                try runQueued(transaction, &context, run)
+                try runQueued(transaction, &context) { (queued, context) throws(StateError) in
+                    try run(queued, &context)
+                    guard context.execution.map({ $0.visitsLeft >= 0 }) ?? true else {
+                        throw settings.options.tooManySteps(stepLimit)
+                    }
+                }
             }
         } catch {
             channels.undo(&context)

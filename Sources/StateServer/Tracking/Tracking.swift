@@ -64,11 +64,12 @@ final class Tracking {
             else { throw StateError(.err, "The client ID you want redirect to does not exist") }
         }
         if let known { try check(request, against: known) }
-        try check(request.prefixes.map { Array($0) }, known?.prefixes ?? [])
         if request.isBroadcast {
             // Each change is compared with each prefix, as with a glob.
             try settings.options.checkGlobs(max(1, request.prefixes.count), context)
         }
+        // Order matters: it compares each with each.
+        try check(request.prefixes.map { Array($0) }, known?.prefixes ?? [])
         defer { connection.session.tracking?.countPrefixes() }
         if let known {
             known.redirection = request.redirection.map { Int($0) }
@@ -110,6 +111,10 @@ final class Tracking {
         let limit = settings.options.watchCount
         guard new.count + known.count <= limit else {
             throw StateError(.limit, "more than \(limit) prefixes, the limit (limits.watches)")
+        }
+        for prefix in new where prefix.count > Key.maximumByteCount {
+            let limit = Key.maximumByteCount
+            throw StateError(.tooBig, "the prefix has \(prefix.count) bytes; the limit is \(limit)")
         }
         for (index, prefix) in new.enumerated() {
             let others = known + new[(index + 1)...]

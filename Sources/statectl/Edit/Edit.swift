@@ -34,7 +34,7 @@ extension Statectl {
                 return output.write("set at revision \(revision)\n")
             } catch {
                 guard error.code == .rejected || error.code == .tooBig, mayAskAgain(error) else {
-                    throw kept(file, error, name)
+                    throw kept(file, error, shellWord(key.bytes))
                 }
             }
         }
@@ -79,6 +79,13 @@ extension Statectl {
         var input = Input()
         guard let answer = try? input.nextLine() else { return false }
         return answer.first.map { $0 | 0x20 != UInt8(ascii: "n") } ?? true
+    }
+
+    /// A key as one word of a shell: others may have chosen it.
+    private static func shellWord(_ key: [UInt8]) -> String {
+        let text = String(decoding: key, as: UTF8.self)
+        let parts = text.split(separator: "'", omittingEmptySubsequences: false)
+        return (text.hasPrefix("-") ? "-- '" : "'") + parts.joined(separator: "'\\''") + "'"
     }
 
     /// The refusal, and the path of the file with the edited text.
