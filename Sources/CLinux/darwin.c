@@ -214,32 +214,8 @@ int clinux_hold(int descriptor) {
     return 0;
 }
 
-// As openat2(2) where that is not to be had: no step follows a link or goes up.
 int clinux_open_beneath(int directory, const char *path, int flags) {
-    char name[NAME_MAX + 1];
-    int opened = -1;
-    while (1) {
-        size_t length = strcspn(path, "/");
-        int is_last = path[length] == 0;
-        if (length == 0 || length > NAME_MAX || (length == 2 && memcmp(path, "..", 2) == 0)) {
-            int error = length > NAME_MAX ? ENAMETOOLONG : length == 0 ? ENOENT : EXDEV;
-            if (opened >= 0) close(opened);
-            errno = error;
-            return -1;
-        }
-        memcpy(name, path, length);
-        name[length] = 0;
-        int way = is_last ? flags : O_RDONLY | O_DIRECTORY;
-        int next = openat(
-            opened >= 0 ? opened : directory, name, way | O_NOFOLLOW | O_CLOEXEC
-        );
-        int error = errno;
-        if (opened >= 0) close(opened);
-        errno = error;
-        if (next < 0 || is_last) return next;
-        opened = next;
-        path += length + 1;
-    }
+    return clinux_open_steps(directory, path, flags);
 }
 
 // File systems of other makers, and those of the net, know no F_FULLFSYNC.

@@ -5,22 +5,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/sysmacros.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
-
-static void close_keeping_error(int descriptor) {
-    int error = errno;
-    close(descriptor);
-    errno = error;
-}
 
 int clinux_open_place(const char *path) { return open(path, O_PATH | O_CLOEXEC); }
 
@@ -48,32 +40,6 @@ int64_t clinux_file_system_type(int descriptor) {
     return fstatfs(descriptor, &status) == 0 ? (int64_t)(uint32_t)status.f_type : -1;
 }
 
-/// The same one step at a time: no step follows a link or goes up.
-static int open_steps(int directory, const char *path, int flags) {
-    char name[NAME_MAX + 1];
-    int opened = -1;
-    while (1) {
-        size_t length = strcspn(path, "/");
-        int isLast = path[length] == 0;
-        if (length == 0 || length > NAME_MAX || (length == 2 && memcmp(path, "..", 2) == 0)) {
-            errno = length > NAME_MAX ? ENAMETOOLONG : length == 0 ? ENOENT : EXDEV;
-            if (opened >= 0) close_keeping_error(opened);
-            return -1;
-        }
-        memcpy(name, path, length);
-        name[length] = 0;
-        int next = openat(
-            opened >= 0 ? opened : directory,
-            name,
-            (isLast ? flags : O_PATH | O_DIRECTORY) | O_NOFOLLOW | O_CLOEXEC
-        );
-        if (opened >= 0) close_keeping_error(opened);
-        if (next < 0 || isLast) return next;
-        opened = next;
-        path += length + 1;
-    }
-}
-
 int clinux_open_beneath(int directory, const char *path, int flags) {
     struct open_how how = {
         .flags = (unsigned)flags | O_CLOEXEC,
@@ -81,7 +47,7 @@ int clinux_open_beneath(int directory, const char *path, int flags) {
     };
     int opened = (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
     // systemd's RestrictSUIDSGID= causes this error, because it cannot check the flags.
-    if (opened < 0 && errno == ENOSYS) return open_steps(directory, path, flags);
+    if (opened < 0 && errno == ENOSYS) return clinux_open_steps(directory, path, flags);
     return opened;
 }
 
@@ -94,7 +60,7 @@ int clinux_identify_file(const char *path, uint64_t *inode, int64_t *birth_time)
         *inode = status.st_ino;
         *birth_time = clinux_birth_time(place);
     }
-    close_keeping_error(place);
+    clinux_close(place);
     return code;
 }
 

@@ -91,7 +91,7 @@ extension Client {
     package struct Reversion: Hashable, Sendable {
         /// The key.
         package let key: [UInt8]
-        /// The present value; nil if there is none.
+        /// The present value; nil if the key is absent.
         package let before: [UInt8]?
         /// The value afterwards; nil if the key will be absent.
         package let after: [UInt8]?

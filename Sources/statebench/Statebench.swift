@@ -44,7 +44,7 @@ enum Statebench {
         library  nanoseconds per operation of the containers, compared with a bare Mutex, a dispatch
                  queue, a bare append to the history and a plain client; medians
           --turns N (5) --operations N (2000000)
-          --rows LIST        of memory,listening,arrays,durable,remote,scopes (all)
+          --rows LIST        of memory,listening,arrays,durable,remote,scopes,kept (all)
           --commits N        durable commits in a turn (2000)
           --directory DIR    for temporary files (/var/tmp)
           --stated PATH      the daemon for the remote rows (the one beside this program)

@@ -344,6 +344,10 @@ int clinux_hold(int descriptor);
 /// the opened file is below `directory`, and no link was followed. If openat2 is not available,
 /// opens step by step.
 int clinux_open_beneath(int directory, const char *path, int flags);
+/// The same step by step, where there is no openat2.
+int clinux_open_steps(int directory, const char *path, int flags);
+/// close(2) that leaves errno as it is; does nothing with a negative descriptor.
+void clinux_close(int descriptor);
 
 /// Makes a file or directory durable: fsync(2). On Darwin that leaves it in the disk's cache, so this is
 /// F_FULLFSYNC there. 0, or -1 with errno.

@@ -163,8 +163,8 @@ package class ChangeQueue: NotifierJob, @unchecked Sendable {
 
     /// The next change for the thread that drains.
     ///
-    /// - Parameter begins: Whether the caller is that thread only if there is none yet.
-    /// - Returns: The change and its scope; nil if there is none, or the caller is not that thread.
+    /// - Parameter begins: Whether the caller becomes that thread, unless another one is.
+    /// - Returns: The change and its scope; nil if no change waits, or another thread drains.
     private func next(begins: Bool = false) -> (ChangeRecord, StateScope?)? {
         let (change, scope, writers) = waiting.withLock {
             waiting -> (ChangeRecord?, StateScope?, [BlockingSemaphore]) in

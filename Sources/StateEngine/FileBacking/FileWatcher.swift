@@ -243,7 +243,7 @@ final class FileWatcher: Sendable {
     /// Wakes the commit thread if a place is due.
     ///
     /// - Returns: Milliseconds until the next place is due, or until `probe` if a directory is not
-    ///   watched, or until `look`; -1 if there is none.
+    ///   watched, or until `look`; -1 without a limit.
     private func wakeDue(orAt probe: Int64, _ look: Int64?) -> Int32 {
         let now = clinux_monotonic_nanoseconds()
         let (wake, rest) = state.withLock { state -> ((@Sendable () -> Void)?, Int64?) in

@@ -80,7 +80,7 @@ extension KeyspaceCore {
 
 /// What the access options of all rules amount to.
 package struct RuledAccess: Sendable {
-    /// The options as text: whoever keeps it sees whether they have changed; empty without any.
+    /// The options as text, by which a change of them is found; empty without any.
     package var text = ""
     /// The principals that some rule makes administrators.
     package var administrators: [Principal] = []
