@@ -84,7 +84,8 @@ struct TreePage {
     /// none.
     private func fillingCellCount(inIndex isIndex: Bool = false, from top: Int? = nil) -> Int? {
         let top = top ?? self.top
-        let taken = bytes.count - top - Int(bytes[start + 7]) - freeBlockByteCount
+        guard let freeByteCount = freeBlockByteCount(from: top) else { return nil }
+        let taken = bytes.count - top - Int(bytes[start + 7]) - freeByteCount
         var (count, sum, lowest) = (0, 0, bytes.count)
         var places: Set<Int> = []
         while sum < taken, count < pointerCount(before: lowest),
@@ -100,15 +101,21 @@ struct TreePage {
         return sum == taken ? count : nil
     }
 
-    /// Bytes of the free blocks between cells. https://www.sqlite.org/fileformat2.html#b_tree_pages
-    /// ("freeblock")
-    private var freeBlockByteCount: Int {
+    /// Bytes of the free blocks between cells, which begin at `top`; nil if a block cannot be one:
+    /// then this list is damaged, not the number of cells.
+    ///
+    /// https://www.sqlite.org/fileformat2.html#b_tree_pages ("freeblock")
+    private func freeBlockByteCount(from top: Int) -> Int? {
         var place = bytes.number(at: start + 1, bytes: 2)
         var byteCount = 0
-        while place > start, place + 4 <= bytes.count {
-            byteCount += bytes.number(at: place + 2, bytes: 2)
+        while place != 0 {
+            guard place >= top, place + 4 <= bytes.count else { return nil }
             let next = bytes.number(at: place, bytes: 2)
-            guard next > place else { break }
+            let size = bytes.number(at: place + 2, bytes: 2)
+            guard size >= 4, place + size <= bytes.count else { return nil }
+            // Blocks with less than four bytes between them would have been joined.
+            guard next == 0 || next >= place + size + 4 else { return nil }
+            byteCount += size
             place = next
         }
         return byteCount

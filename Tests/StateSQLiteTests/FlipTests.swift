@@ -91,6 +91,43 @@ struct FlipTests {
         Int(bytes[place]) << 8 | Int(bytes[place + 1])
     }
 
+    /// Remains before the cells, read as a free block, may be as long as the last row.
+    @Test func `the same where a bit makes remains on a leaf the first free block`() throws {
+        try store.fillWithHistory(commitCount: 400, seed: Seed.base)
+        let keyspace = try LocalKeyspace(backing: store.backing())
+        try keyspace.compact(to: keyspace.revision * 9 / 10)
+        keyspace.close()
+        var bytes = try readFile(store.database)
+        let pages = try PageTable(store.database, pageCount: bytes.count / pageByteCount)
+        let bits = pages.leaves.flatMap { FlipTests.leaveFreeBlock(&bytes, page: $0) }
+        try #require(!bits.isEmpty)
+        try write(bytes, to: store.database)
+        try flip(rowCount: 300, name: "a free block") { _, _ in Array(bits.prefix(20)) }
+    }
+
+    /// Writes a free block as long as the last row where a leaf has neither pointers nor cells.
+    ///
+    /// - Returns: The bits that make it the first of the page; none of a page that has free blocks, or
+    ///   from whose number of cells one bit cannot take one.
+    private static func leaveFreeBlock(
+        _ bytes: inout [UInt8],
+        page: Int
+    ) -> [(place: Int, bit: UInt8)] {
+        let start = (page - 1) * pageByteCount
+        let (count, top) = (number(bytes, start + 3), number(bytes, start + 5))
+        guard number(bytes, start + 1) == 0, bytes[start + 7] == 0, count % 2 == 1 else { return [] }
+        let pointers = (0..<count).map { number(bytes, start + 8 + 2 * $0) }
+        let last = pointers[count - 1]
+        let size = (pointers.filter { $0 > last }.min() ?? pageByteCount) - last
+        // Places that are one bit.
+        let places = (6..<12).map { 1 << $0 }.filter { 8 + 2 * count <= $0 && $0 + 4 <= top }
+        return places.map { place in
+            let block = [0, 0, UInt8(size >> 8), UInt8(size & 0xFF)]
+            bytes.replaceSubrange(start + place..<start + place + 4, with: block)
+            return (start + (place > 0xFF ? 1 : 2), UInt8(place > 0xFF ? place >> 8 : place))
+        }
+    }
+
     /// The row that such a pointer led to has no other.
     @Test func `the same of bits that make a pointer on a leaf equal to another`() throws {
         try store.fillWithHistory(commitCount: 600, seed: Seed.base)
