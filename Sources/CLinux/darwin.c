@@ -58,9 +58,10 @@ int64_t clinux_boottime_milliseconds(void) {
 
 void clinux_schedule_as_batch(void) {}
 
-int clinux_processor_count(void) {
-    long count = sysconf(_SC_NPROCESSORS_ONLN);
-    return count > 0 ? (int)count : 1;
+// There is no such call.
+int clinux_place_thread(uintptr_t thread, int processor) {
+    (void)thread, (void)processor;
+    return 0;
 }
 
 void clinux_name_thread(const char *name) { pthread_setname_np(name); }

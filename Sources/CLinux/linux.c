@@ -220,12 +220,6 @@ void clinux_schedule_as_batch(void) {
     sched_setscheduler(0, SCHED_BATCH, &none);
 }
 
-int clinux_processor_count(void) {
-    cpu_set_t usable;
-    // It fails on machines with more than 1,024.
-    return sched_getaffinity(0, sizeof usable, &usable) == 0 ? CPU_COUNT(&usable) : CPU_SETSIZE;
-}
-
 int clinux_current_processor(void) { return sched_getcpu(); }
 
 _Static_assert(
@@ -244,6 +238,15 @@ int clinux_leave_processor(int processor, struct clinux_processors *before) {
 
 void clinux_use_processors(const struct clinux_processors *processors) {
     sched_setaffinity(0, sizeof(cpu_set_t), (const cpu_set_t *)processors);
+}
+
+int clinux_place_thread(uintptr_t thread, int processor) {
+    cpu_set_t processors;
+    if (processor >= CPU_SETSIZE) return 0;
+    CPU_ZERO(&processors);
+    if (processor >= 0) CPU_SET(processor, &processors);
+    if (processor < 0 && sched_getaffinity(0, sizeof processors, &processors) != 0) return 0;
+    return pthread_setaffinity_np((pthread_t)thread, sizeof processors, &processors) == 0;
 }
 
 void clinux_reserve_descriptors(int count) {

@@ -260,6 +260,10 @@ void clinux_join_thread(uintptr_t thread);
 void clinux_detach_thread(uintptr_t thread);
 /// The calling thread; the system uses the numbers of ended threads again.
 uintptr_t clinux_current_thread(void);
+/// Lets a thread run on `processor` alone; negative: on all that the calling thread may use.
+///
+/// Returns 1 if that was possible; on a processor beyond 1,023 it is not.
+int clinux_place_thread(uintptr_t thread, int processor);
 
 /// CLOCK_MONOTONIC in nanoseconds.
 int64_t clinux_monotonic_nanoseconds(void);
@@ -273,9 +277,6 @@ int64_t clinux_boottime_milliseconds(void);
 /// The calling thread no longer preempts others when it wakes up (SCHED_BATCH, sched(7)); needs no
 /// privilege.
 void clinux_schedule_as_batch(void);
-
-/// How many processors the calling thread may use.
-int clinux_processor_count(void);
 
 /// Prefetches 192 bytes that will be read soon.
 static inline void clinux_prefetch(const void *memory) {

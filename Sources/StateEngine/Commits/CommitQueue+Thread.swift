@@ -21,19 +21,14 @@ extension CommitQueue {
         var pace = Pace()
         var raising = ReservationPatience()
         var compaction = Compaction()
-        var patience = Patience(nanoseconds: 50_000)
-        /// When a single writer was answered last; 0 if it was not.
-        var answeredAt: Int64 = 0
         answer(capabilities.compaction?.shortage)
         while let turn = take(pace, compaction) {
             switch turn {
             case .work(let work): perform(work, &raising, &compaction)
             case .compact: compactWhileIdle(&compaction)
             case .store: storeDeferred()
-            case .commit(let batch, let isForThread):
+            case .commit(let batch):
                 let start = clinux_monotonic_nanoseconds()
-                if answeredAt > 0 { patience.note(nanoseconds: start - answeredAt) }
-                answeredAt = 0
                 let count = batch.transactionCount
                 let finished = commit(batch)
                 // Order matters: the replies go before the checkpoint.
@@ -44,10 +39,6 @@ extension CommitQueue {
                     pace = Pace(after: count, waiting: waiting, took: end - start, at: end)
                     maintain(from: end)
                     compactBetweenCommits(&compaction, after: end - start)
-                    if isForThread, pace.expectedCount == 1 {
-                        answeredAt = clinux_monotonic_nanoseconds()
-                        if patience.pays { awaitNext(until: answeredAt + patience.limit) }
-                    }
                 case .failed(_, let error):
                     noteFailed(count)
                     if !error.isOutcomeUnknown { backing.maintain() }
@@ -106,25 +97,13 @@ extension CommitQueue {
         }
     }
 
-    /// Waits for the next write without sleeping.
-    ///
-    /// (Measured: the two wake-ups between the threads took 25 of the 100 µs from a SET to its
-    /// reply.)
-    private func awaitNext(until deadline: Int64) {
-        while !hasQueued.load(ordering: .acquiring), clinux_monotonic_nanoseconds() < deadline {
-            sched_yield()
-        }
-    }
-
     /// What the commit thread does next.
     enum Turn {
         case work(CommitWork)
         case compact
         /// Deferred changes are stored.
         case store
-        /// `isForThread`: whether some writer continues without its answer, so that it may submit
-        /// the next write at once.
-        case commit(CommitBatch, isForThread: Bool)
+        case commit(CommitBatch)
     }
 
     enum Step {
@@ -197,9 +176,8 @@ extension CommitQueue {
             state.wakingCount = pace.expectedCount
             return .wait(nanoseconds: rest)
         }
-        let isForThread = state.isForThread
         guard let batch = take(&state, for: .thread) else { return .wait(nanoseconds: nil) }
-        return .turn(.commit(batch, isForThread: isForThread))
+        return .turn(.commit(batch))
     }
 
     /// How many transactions the next commit may expect, and until when it waits for them.

@@ -90,7 +90,7 @@ final class CommitQueue: Sendable {
     /// How many bytes of keys and values may be deferred.
     let deferredByteLimit = Atomic(CommitQueue.standardDeferredByteLimit)
     let parking = BlockingSemaphore()
-    /// Whether `state.queued` holds something: checked by a commit thread that does not sleep yet.
+    /// Whether `state.queued` holds something; for compaction, which does not take the lock.
     let hasQueued = Atomic(false)
     /// Whether the last answer about the disk was that it has too little room.
     private let isShort = Atomic(false)
@@ -139,7 +139,7 @@ final class CommitQueue: Sendable {
             let isEnough = queued.transactionCount >= state.wakingCount ?? .max
             return isEnough && (state.committer == .thread || !commitsOnCaller) && state.wakes()
         }
-        hasQueued.store(true, ordering: .releasing)
+        hasQueued.store(true, ordering: .relaxed)
         if wakes { parking.signal() }
     }
 

@@ -1,4 +1,5 @@
 import CLinux
+import Glibc
 import StateEngine
 import Synchronization
 
@@ -275,5 +276,14 @@ enum Unfinished {
     var restEnd: Int64 {
         if case .arrivals(let arrivals) = self { return arrivals.restEnd }
         return account.map { max($0.rest.end, $0.rest.debtEnd) } ?? 0
+    }
+}
+
+/// The processor time of this thread, in nanoseconds.
+enum ProcessorClock {
+    static var nanoseconds: Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 }
