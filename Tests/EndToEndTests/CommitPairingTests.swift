@@ -25,7 +25,9 @@ struct CommitPairingTests {
         return try CommitPairingTests.processors("\(tasks)/\(try #require(thread))/status")
     }
 
-    @Test func `stays with the loop while one client writes, and is let go when others come`() throws {
+    @Test func `stays with the loop while one client writes, and is let go when others come`()
+        throws
+    {
         let all = try CommitPairingTests.processors("/proc/\(daemon.pid)/status")
         let (writer, reader) = (try Peer(daemon.socketPath), try Peer(daemon.socketPath))
         #expect(try writer.ask("SET key first") == .simple("OK"))

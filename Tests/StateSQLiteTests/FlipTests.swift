@@ -115,7 +115,9 @@ struct FlipTests {
     ) -> [(place: Int, bit: UInt8)] {
         let start = (page - 1) * pageByteCount
         let (count, top) = (number(bytes, start + 3), number(bytes, start + 5))
-        guard number(bytes, start + 1) == 0, bytes[start + 7] == 0, count % 2 == 1 else { return [] }
+        guard number(bytes, start + 1) == 0, bytes[start + 7] == 0, count % 2 == 1 else {
+            return []
+        }
         let pointers = (0..<count).map { number(bytes, start + 8 + 2 * $0) }
         let last = pointers[count - 1]
         let size = (pointers.filter { $0 > last }.min() ?? pageByteCount) - last
