@@ -11,8 +11,8 @@ extension CommitQueue {
         guard compaction.need.isAny || isAsked(compaction) else { return }
         let start = clinux_monotonic_nanoseconds()
         compact(&compaction) {
-            let time = clinux_monotonic_nanoseconds() - start
-            return time < 500_000 || time < 5_000_000 && !hasQueued.load(ordering: .relaxed)
+            clinux_monotonic_nanoseconds() - start < 5_000_000
+                && !hasQueued.load(ordering: .relaxed)
         }
         lookForCompaction(&compaction)
     }

@@ -254,7 +254,7 @@ extension CommitQueue {
         }
         let share = compaction.need.isUrgent ? duration * 4 : duration
         let longest = compaction.need.isOverdue ? Int64.max : 2_000_000
-        let limit = min(max(share, 500_000), longest)
+        let limit = min(share, longest)
         compact(&compaction) { clinux_monotonic_nanoseconds() - start < limit }
         lookForCompaction(&compaction)
     }

@@ -90,7 +90,7 @@ final class HistorySweep {
     ///
     /// - Parameters:
     ///   - revision: What it goes up to at most.
-    ///   - goesOn: Asked every 256 rows.
+    ///   - goesOn: Asked every 256 rows, and for each stretch that is decided.
     /// - Returns: Whether it is read and can be deleted; nil where there is nothing left up to
     ///   `revision`.
     /// - Throws: What SQLite answered; it can be called again.
@@ -100,7 +100,7 @@ final class HistorySweep {
         while goesOn: () -> Bool
     ) throws(SQLiteFailure) -> Bool? {
         if plan == nil, try !beginRange(through: revision) { return nil }
-        guard range.end == nil else { return true }
+        guard range.end == nil else { return plan?.settle(while: goesOn) ?? true }
         let newest = try statements.finder.lastRow()
         repeat {
             guard let newest, range.nextNumber < newest.number else {
@@ -111,8 +111,7 @@ final class HistorySweep {
             }
             try readRows(before: min(range.nextNumber + 256, newest.number))
         } while range.end == nil && goesOn()
-        if range.end != nil { plan?.settle() }
-        return range.end != nil
+        return range.end != nil && plan?.settle(while: goesOn) ?? true
     }
 
     /// - Returns: Whether there is anything to delete or to announce.
@@ -196,7 +195,7 @@ final class HistorySweep {
         var count: Int64 = 0
         // In order, so that what a delete superseded in the range goes before it.
         repeat {
-            count += try deleteNextRun(plan.rows)
+            count += try deleteNextRun(plan)
             cursor.isDeleted = cursor.row == plan.rows.count
         } while !cursor.isDeleted && goesOn()
         takeTombstones(plan, &step)
@@ -225,17 +224,16 @@ final class HistorySweep {
     }
 
     /// Rows that lie side by side, so many that it takes a fraction of a millisecond.
-    private func deleteNextRun(_ rows: [SweepPlan.Row]) throws(SQLiteFailure) -> Int64 {
-        while cursor.row < rows.count, !rows[cursor.row].isDead { cursor.row += 1 }
-        let first = cursor.row
+    private func deleteNextRun(_ plan: SweepPlan) throws(SQLiteFailure) -> Int64 {
+        let (rows, first) = (plan.rows, plan.firstDead(from: cursor.row))
+        var next = first
         var byteCount = 0
-        while cursor.row < rows.count, rows[cursor.row].isDead, cursor.row - first < 256,
-            byteCount < 256 << 10
-        {
-            byteCount += rows[cursor.row].byteCount
-            cursor.row += 1
+        while next < rows.count, rows[next].isDead, next - first < 256, byteCount < 256 << 10 {
+            byteCount += rows[next].byteCount
+            next += 1
         }
-        guard cursor.row > first else { return 0 }
+        cursor.row = next
+        guard next > first else { return 0 }
         statements.deleteRun.bind(1, rows[first].number)
         statements.deleteRun.bind(2, rows[cursor.row - 1].number)
         try statements.deleteRun.run()

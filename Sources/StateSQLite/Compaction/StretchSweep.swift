@@ -13,6 +13,8 @@ struct StretchSweep {
     private var place: HistoryPlace
     /// Its number, once there is one.
     private var number: Int64?
+    /// The number of the last row; nil until it was searched for.
+    private var end: Int64?
 
     // What stays.
     private(set) var rowCount = 0
@@ -38,7 +40,7 @@ struct StretchSweep {
     /// - Parameters:
     ///   - rows: Deletes.
     ///   - step: Takes the deletes that go.
-    ///   - goesOn: Asked every 512 rows.
+    ///   - goesOn: Asked every 128 rows.
     /// - Returns: The number of rows that go.
     /// - Throws: What SQLite answered.
     mutating func deleteOn(
@@ -48,8 +50,10 @@ struct StretchSweep {
     ) throws(SQLiteFailure) -> Int64 {
         let newest = try rows.finder.lastRow()?.number ?? 0
         if number == nil { number = try rows.finder.firstRow(after: place).map { $0.number - 1 } }
-        // Rows behind it are not looked at: their values may be long.
-        let end = try rows.finder.firstRow(after: stretch.last).map { $0.number - 1 } ?? .max
+        // Rows behind it are not looked at: their values may be long. A search takes as long as
+        // deleting a hundred rows.
+        if end == nil { end = try rows.finder.firstRow(after: stretch.last).map { $0.number - 1 } }
+        let end = end ?? .max
         var count: Int64 = 0
         repeat {
             guard let first = number else {
@@ -142,7 +146,7 @@ struct StretchRows {
         self.finder = finder
         filter = try RowFilter(connection, columnCount: namesOlder ? 7 : 5)
         lastRow = try connection.prepare(
-            "SELECT number FROM history WHERE number>? ORDER BY number LIMIT 1 OFFSET 511"
+            "SELECT number FROM history WHERE number>? ORDER BY number LIMIT 1 OFFSET 127"
         )
         let older = namesOlder ? ["previous_revision", "previous_ordinal"] : []
         delete = try connection.prepare(
@@ -155,7 +159,7 @@ struct StretchRows {
         )
     }
 
-    /// The number of the 512th row after `first`; nil if there are fewer.
+    /// The number of the 128th row after `first`; nil if there are fewer.
     func last(after first: Int64) throws(SQLiteFailure) -> Int64? {
         lastRow.bind(1, first)
         defer { lastRow.reset() }

@@ -80,7 +80,7 @@ struct SweepPlan {
     /// Rows of a stretch: see ``SweptRows``.
     private let stretchRowCount: Int
     private(set) var rows: [Row] = []
-    /// Deletes without older rows before the range; once ``settle()`` was called, those that go.
+    /// Deletes without older rows before the range; once ``settle(while:)`` has ended, those that go.
     private(set) var tombstones: [Tombstone] = []
     /// Rows before the range that rows of the range supersede.
     private(set) var outside: [Outside] = []
@@ -91,6 +91,18 @@ struct SweepPlan {
         var byteCount: Int32
     }
     private var tombstoneByteCount = 0
+    private var settled = Settled()
+    private var isSettled = false
+
+    /// How much of the range is decided.
+    private struct Settled {
+        var rowCount = 0
+        var tombstoneCount = 0
+        /// Whether a superseded row stays.
+        var waits = false
+        /// For each stretch, whether any of it goes.
+        var isSwept: [Bool] = []
+    }
 
     init(stretchRowCount: Int) { self.stretchRowCount = stretchRowCount }
 
@@ -132,27 +144,53 @@ struct SweepPlan {
         rows.append(row)
     }
 
-    /// Decides which rows go with the range, once all of it was read.
+    /// Decides which rows go with the range, once all of it was read; one stretch after the other.
     ///
     /// A stretch is rewritten only if that takes most of it. If a superseded row waits, so do the
     /// later tombstones, for it may be of their keys.
-    mutating func settle() {
-        var waits = false
-        var next = 0
-        for start in stride(from: 0, to: rows.count, by: stretchRowCount) {
-            let stretch = start..<min(start + stretchRowCount, rows.count)
-            let ended = next
-            while next < tombstones.count, tombstones[next].row < stretch.upperBound { next += 1 }
-            let isSwept = isMostlySuperseded(stretch, tombstones[ended..<next])
-            if isSwept {
-                for index in stretch { rows[index].isDead = rows[index].isSuperseded }
-                guard !waits else { continue }
-                for tombstone in tombstones[ended..<next] { rows[tombstone.row].isDead = true }
-            } else {
-                waits = waits || rows[stretch].contains(where: \.isSuperseded)
-            }
+    ///
+    /// - Parameter goesOn: Asked for each stretch.
+    /// - Returns: Whether all of it is decided.
+    mutating func settle(while goesOn: () -> Bool) -> Bool {
+        while !isSettled {
+            settleStretch()
+            guard goesOn() else { break }
         }
-        tombstones.removeAll { !rows[$0.row].isDead }
+        return isSettled
+    }
+
+    private mutating func settleStretch() {
+        let start = settled.rowCount
+        guard start < rows.count else {
+            tombstones.removeAll { !rows[$0.row].isDead }
+            isSettled = true
+            return
+        }
+        let stretch = start..<min(start + stretchRowCount, rows.count)
+        let ended = settled.tombstoneCount
+        var next = ended
+        while next < tombstones.count, tombstones[next].row < stretch.upperBound { next += 1 }
+        let isSwept = isMostlySuperseded(stretch, tombstones[ended..<next])
+        if isSwept {
+            for index in stretch { rows[index].isDead = rows[index].isSuperseded }
+            if !settled.waits {
+                for tombstone in tombstones[ended..<next] { rows[tombstone.row].isDead = true }
+            }
+        } else {
+            settled.waits = settled.waits || rows[stretch].contains(where: \.isSuperseded)
+        }
+        settled.isSwept.append(isSwept)
+        (settled.rowCount, settled.tombstoneCount) = (stretch.upperBound, next)
+    }
+
+    /// The first row from `index` on that goes; `rows.count` if there is none.
+    func firstDead(from index: Int) -> Int {
+        var index = index
+        while index < rows.count, !rows[index].isDead {
+            let stretch = index / stretchRowCount
+            index = settled.isSwept[stretch] ? index + 1 : (stretch + 1) * stretchRowCount
+        }
+        return min(index, rows.count)
     }
 
     private func isMostlySuperseded(

@@ -145,12 +145,12 @@ struct SweptRows {
         if stretches[index].isDue { dueCount += 1 }
     }
 
-    /// Counts the next 1,024 rows that are left of a range, or of those that it supersedes.
+    /// Counts the next 512 rows that are left of a range, or of those that it supersedes.
     ///
     /// - Returns: Whether all of it is counted.
     mutating func count(_ plan: SweepPlan, _ cursor: inout SweepPlan.Cursor) -> Bool {
         if cursor.countedRow < plan.rows.count {
-            let last = min(cursor.countedRow + 1_024, plan.rows.count)
+            let last = min(cursor.countedRow + 512, plan.rows.count)
             for row in plan.rows[cursor.countedRow..<last] where !row.isDead {
                 let byteCount = Int64(row.byteCount)
                 append(row.place, byteCount: byteCount, isTombstone: row.isTombstone)
@@ -158,7 +158,7 @@ struct SweptRows {
             }
             cursor.countedRow = last
         } else {
-            let last = min(cursor.outside + 1_024, plan.outside.count)
+            let last = min(cursor.outside + 512, plan.outside.count)
             for row in plan.outside[cursor.outside..<last] {
                 supersede(row.place, byteCount: Int64(row.byteCount))
             }
