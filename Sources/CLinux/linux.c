@@ -245,7 +245,8 @@ int clinux_place_thread(uintptr_t thread, int processor) {
     if (processor >= CPU_SETSIZE) return 0;
     CPU_ZERO(&processors);
     if (processor >= 0) CPU_SET(processor, &processors);
-    if (processor < 0 && sched_getaffinity(0, sizeof processors, &processors) != 0) return 0;
+    // The first thread's number is that of the process.
+    if (processor < 0 && sched_getaffinity(getpid(), sizeof processors, &processors) != 0) return 0;
     return pthread_setaffinity_np((pthread_t)thread, sizeof processors, &processors) == 0;
 }
 

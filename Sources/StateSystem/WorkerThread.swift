@@ -59,9 +59,9 @@ package final class WorkerThread: Sendable {
         handle.withLock { handle in handle == clinux_current_thread() }
     }
 
-    /// Lets the thread run on one processor alone.
+    /// Lets the thread, and those that it starts, run on one processor alone.
     ///
-    /// - Parameter processor: Its number; nil for all that the caller may use.
+    /// - Parameter processor: Its number; nil for all that the first thread may use.
     /// - Returns: Whether that was possible.
     package func place(onProcessor processor: Int32?) -> Bool {
         handle.withLock { handle in

@@ -16,13 +16,18 @@ struct CommitPairingTests {
     }
 
     private func processorsOfCommits() throws -> String {
+        try #require(try processors(ofThread: "commit"))
+    }
+
+    /// Nil if there is no such thread.
+    private func processors(ofThread name: String) throws -> String? {
         let tasks = "/proc/\(daemon.pid)/task"
         // A thread may end meanwhile.
         let thread = try runCommand("ls", [tasks]).lines.first { thread in
-            let name = try? readFile("\(tasks)/\(thread)/comm")
-            return name.map { String(decoding: $0, as: UTF8.self) } == "commit\n"
+            let found = try? readFile("\(tasks)/\(thread)/comm")
+            return found.map { String(decoding: $0, as: UTF8.self) } == "\(name)\n"
         }
-        return try CommitPairingTests.processors("\(tasks)/\(try #require(thread))/status")
+        return thread.flatMap { try? CommitPairingTests.processors("\(tasks)/\($0)/status") }
     }
 
     @Test func `stays with the loop while one client writes, and is let go when others come`()
@@ -48,5 +53,22 @@ struct CommitPairingTests {
             return try processorsOfCommits() == all
         }
         #expect(isLetGo)
+    }
+
+    /// It is started by the commit thread, and would compete with both for the loop's processor.
+    @Test func `the checkpoint beside a single writer may run on every processor`() throws {
+        let all = try CommitPairingTests.processors("/proc/\(daemon.pid)/status")
+        let writer = try Peer(daemon.socketPath)
+        let value = String(repeating: "v", count: 1 << 20)
+        let isFound = try eventually {
+            for number in 0..<100 { _ = try writer.ask("SET key \(number)") }
+            guard Int(try processorsOfCommits()) != nil else { return false }
+            for _ in 0..<10 {
+                #expect(try writer.ask("SET large \(value)") == .simple("OK"))
+                if try processors(ofThread: "checkpoint") == all { return true }
+            }
+            return false
+        }
+        #expect(isFound)
     }
 }

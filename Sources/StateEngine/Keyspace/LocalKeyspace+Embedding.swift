@@ -13,7 +13,7 @@ extension LocalKeyspace {
 
     /// Lets the commit thread run on one processor alone.
     ///
-    /// - Parameter processor: Its number; nil for all that the caller may use.
+    /// - Parameter processor: Its number; nil for all that the first thread may use.
     /// - Returns: Whether that was possible.
     package func placeCommitThread(onProcessor processor: Int32?) -> Bool {
         queue.thread.place(onProcessor: processor)

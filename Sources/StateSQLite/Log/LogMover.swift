@@ -1,3 +1,4 @@
+import CLinux
 import CSQLite
 import StateEngine
 import StateSystem
@@ -54,6 +55,8 @@ final class LogMover: @unchecked Sendable {
         }
         hasEnded.store(false, ordering: .relaxed)
         isMoving = thread.tryStart { [self] in
+            // The commit thread, which starts it, may be bound to the processor of the loop.
+            _ = clinux_place_thread(clinux_current_thread(), -1)
             result = .some(move())
             hasEnded.store(true, ordering: .releasing)
         }
