@@ -243,10 +243,15 @@ void clinux_use_processors(const struct clinux_processors *processors) {
 int clinux_place_thread(uintptr_t thread, int processor) {
     cpu_set_t processors;
     if (processor >= CPU_SETSIZE) return 0;
-    CPU_ZERO(&processors);
-    if (processor >= 0) CPU_SET(processor, &processors);
-    // The first thread's number is that of the process.
-    if (processor < 0 && sched_getaffinity(getpid(), sizeof processors, &processors) != 0) return 0;
+    if (processor >= 0) {
+        CPU_ZERO(&processors);
+        CPU_SET(processor, &processors);
+    } else {
+        if (pthread_getaffinity_np((pthread_t)thread, sizeof processors, &processors) != 0) return 0;
+        if (CPU_COUNT(&processors) > 1) return 1;
+        // The first thread's number is that of the process.
+        if (sched_getaffinity(getpid(), sizeof processors, &processors) != 0) return 0;
+    }
     return pthread_setaffinity_np((pthread_t)thread, sizeof processors, &processors) == 0;
 }
 

@@ -260,7 +260,8 @@ void clinux_join_thread(uintptr_t thread);
 void clinux_detach_thread(uintptr_t thread);
 /// The calling thread; the system uses the numbers of ended threads again.
 uintptr_t clinux_current_thread(void);
-/// Lets a thread run on `processor` alone; negative: on all that the process's first thread may use.
+/// Lets a thread run on `processor` alone. If that is negative, one that may run on a single
+/// processor gets all that the process's first thread may use; others keep what they have.
 ///
 /// Returns 1 if that was possible; on a processor beyond 1,023 it is not.
 int clinux_place_thread(uintptr_t thread, int processor);

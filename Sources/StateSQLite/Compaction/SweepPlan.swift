@@ -183,7 +183,7 @@ struct SweepPlan {
         (settled.rowCount, settled.tombstoneCount) = (stretch.upperBound, next)
     }
 
-    /// The first row from `index` on that goes; `rows.count` if there is none.
+    /// The first row from `index` on that goes; `rows.count` if none does.
     func firstDead(from index: Int) -> Int {
         var index = index
         while index < rows.count, !rows[index].isDead {
