@@ -54,6 +54,7 @@ let package = Package(
         .library(name: "StateClient", targets: ["StateClient"]),
         .executable(name: "stated", targets: ["stated"]),
         .executable(name: "statectl", targets: ["statectl"]),
+        .executable(name: "stated-etcd", targets: ["stated-etcd"]),
         .executable(name: "statebench", targets: ["statebench"]),
     ],
     targets: [
@@ -66,6 +67,16 @@ let package = Package(
         .systemLibrary(
             name: "CCrypto",
             pkgConfig: "libcrypto",
+            providers: [.apt(["libssl-dev"])]
+        ),
+        .systemLibrary(
+            name: "CHTTP2",
+            pkgConfig: "libnghttp2",
+            providers: [.apt(["libnghttp2-dev"])]
+        ),
+        .systemLibrary(
+            name: "CTLS",
+            pkgConfig: "libssl",
             providers: [.apt(["libssl-dev"])]
         ),
         .target(name: "StatePlatform", swiftSettings: strict),
@@ -144,6 +155,17 @@ let package = Package(
                 "StateWire", "CLinux",
             ],
             swiftSettings: strict
+        ),
+        .target(
+            name: "StateEtcd",
+            dependencies: ["StateModel", "StateSystem", "StateWire", "CHTTP2", "CTLS"],
+            swiftSettings: strict
+        ),
+        .executableTarget(
+            name: "stated-etcd",
+            dependencies: ["StateEtcd", "StateJSON", "StateModel", "StateSystem", "StateWire"],
+            swiftSettings: strict,
+            linkerSettings: standalone
         ),
         .executableTarget(
             name: "stated",

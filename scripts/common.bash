@@ -45,6 +45,33 @@ need_packages() {
         fail "apt-get install ${missing[*]} failed"
 }
 
+# need_etcd: puts etcd and etcdctl on the PATH. Debian's packages start a service, so that they are only unpacked, below
+# .build; an etcd that is installed is used as it is.
+need_etcd() {
+    local place=$root/.build/etcd name
+    if command -v etcd >/dev/null && command -v etcdctl >/dev/null; then return; fi
+    PATH=$place/usr/bin:$PATH
+    [[ ! -x $place/usr/bin/etcd || ! -x $place/usr/bin/etcdctl ]] || return 0
+    say "unpacking etcd"
+    command -v apt-get >/dev/null || fail "this system has no apt; install etcd by hand"
+    mkdir -p "$place"
+    for name in etcd-server etcd-client; do
+        (cd "$place" && { apt-get download -qq "$name" 2>/dev/null ||
+            { need_root apt-get update -qq && apt-get download -qq "$name"; }; } &&
+            dpkg-deb -x "$name"_*.deb . && rm "$name"_*.deb) || fail "apt-get download $name failed"
+    done
+}
+
+# need_root COMMAND…: runs it as root.
+need_root() {
+    if ((EUID == 0)); then
+        "$@"
+    else
+        command -v sudo >/dev/null || fail "run this as root: $*"
+        sudo "$@"
+    fi
+}
+
 # build_programs [NAME…]: builds these programs, or all of them, and sets `programs` to the directory that they are in.
 build_programs() {
     local name

@@ -41,7 +41,7 @@ class Place:
         self.user = self._ordinary_user()
         self.programs = os.path.join(self.path, "bin")
         os.mkdir(self.programs)
-        for name in ("stated", "statectl"):
+        for name in ("stated", "statectl", "stated-etcd"):
             source = os.path.join(programs, name)
             if not os.access(source, os.X_OK):
                 raise SystemExit(f"check-docs: {source} is missing; build it, or name its directory with --programs")

@@ -37,7 +37,7 @@ locks() {
     done
     if [[ -z ${programs-} ]]; then
         need_swift
-        need_packages libsqlite3-dev
+        need_packages libsqlite3-dev libnghttp2-dev libssl-dev
         build_programs
     fi
     [[ -n $directory ]] || directory=$(mktemp -d)

@@ -30,6 +30,11 @@ extension Client {
         /// Where the default is from, for people: a file of defaults, or a rule; empty for a value
         /// that was set.
         public let origin: String
+        /// Whether the copy of a cluster that the key belongs to is current; nil for other keys.
+        public let isCurrent: Bool?
+        /// How long ago the copy is known to have been complete, in milliseconds; -1 if that was not
+        /// seen since the daemon started, nil for other keys.
+        public let age: Int64?
     }
 
     /// An entry in a listing.
@@ -93,7 +98,9 @@ extension Client {
             lifetime: reply["lifetime"]?.textValue.flatMap { StateModel.Lifetime(rawValue: $0) },
             durability: reply["durability"]?.textValue ?? "",
             isDefault: reply["default"] != nil,
-            origin: reply["origin"]?.textValue ?? ""
+            origin: reply["origin"]?.textValue ?? "",
+            isCurrent: reply["current"]?.integerValue.map { $0 != 0 },
+            age: reply["age"]?.integerValue
         )
     }
 

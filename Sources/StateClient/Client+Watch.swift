@@ -39,12 +39,17 @@ extension Client {
         case gap(watch: Int64, revision: Int64)
         /// All changes up to this revision have been delivered.
         case progress(watch: Int64, revision: Int64)
+        /// Keys of the watch are a copy of a cluster, and from now on may be behind it.
+        case away(watch: Int64, revision: Int64)
+        /// The copy is known to be complete again.
+        case current(watch: Int64, revision: Int64)
 
         /// The watch of the event.
         public var watch: Int64 {
             switch self {
             case .commit(let watch, _, _), .piece(let watch, _), .synced(let watch, _),
-                .gap(let watch, _), .progress(let watch, _):
+                .gap(let watch, _), .progress(let watch, _), .away(let watch, _),
+                .current(let watch, _):
                 watch
             }
         }
@@ -120,9 +125,14 @@ extension Client {
         return nil
     }
 
+    private static let watchKinds: Set = [
+        "state.change", "state.synced", "state.gap", "state.progress", "state.away",
+        "state.current",
+    ]
+
     static func event(_ push: Reply) throws(StateError) -> Event? {
         guard let parts = push.elements, let kind = parts.first?.textValue,
-            ["state.change", "state.synced", "state.gap", "state.progress"].contains(kind)
+            watchKinds.contains(kind)
         else { return nil }
         guard parts.count >= 3, let watch = parts[1].integerValue,
             let revision = parts[2].integerValue
@@ -131,6 +141,8 @@ extension Client {
         case "state.synced": return .synced(watch: watch, revision: revision)
         case "state.gap": return .gap(watch: watch, revision: revision)
         case "state.progress": return .progress(watch: watch, revision: revision)
+        case "state.away": return .away(watch: watch, revision: revision)
+        case "state.current": return .current(watch: watch, revision: revision)
         default:
             guard parts.count >= 4, let rows = parts[3].elements else { throw unexpected(kind) }
             let cause = parts.count > 4 ? parts[4].textValue.flatMap { Cause($0) } : nil

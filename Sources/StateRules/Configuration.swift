@@ -18,13 +18,15 @@ package struct Configuration: Sendable {
     package var dataDirectory: String?
     /// The prefix below which the credentials of the daemon's unit become values; nil for none.
     package var credentials: String?
+    /// The cluster that some keys are a copy of.
+    package var cluster = Cluster()
     package var limits = ConfiguredLimits()
     /// How much history is kept.
     package var history = HistoryLimits()
     /// The rules for keys and changes.
     package private(set) var rules = RuleTable([])
     /// What can be used, but is probably not meant.
-    package private(set) var warnings: [OptionFault] = []
+    package internal(set) var warnings: [OptionFault] = []
 
     package init() {}
 
@@ -109,7 +111,11 @@ package struct Configuration: Sendable {
             rule.warnings.map { $0.located(in: rule.part, after: rule.index - rule.indexInPart) }
         }
         warnings += checks.warnings
-        if let fault = OptionFault(faults + checks.faults) { throw fault }
+        if let fault = OptionFault(
+            faults + checks.faults + ClusterChecks(rules, cluster).faults
+        ) {
+            throw fault
+        }
     }
 
     private mutating func readOptions(
@@ -129,6 +135,9 @@ package struct Configuration: Sendable {
         }
         dataDirectory = try reader.string("data", Configuration.path) ?? dataDirectory
         credentials = try reader.string("credentials", Configuration.prefix) ?? credentials
+        try reader.object("cluster") { reader throws(OptionFault) in
+            try readCluster(&reader, accounts)
+        }
         try reader.object("limits") { reader throws(OptionFault) in try readLimits(&reader) }
         try reader.object("history") { reader throws(OptionFault) in try readHistory(&reader) }
     }

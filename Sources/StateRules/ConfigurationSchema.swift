@@ -29,6 +29,13 @@ package enum ConfigurationSchema {
                     "The prefix below which systemd's credentials for the daemon become values",
                     "/$"
                 ),
+                "cluster": object(
+                    "The cluster that some keys are a copy of",
+                    [
+                        "user": text("The user of the link: a name or a number"),
+                        "node": text("The name of this machine; by default its host name"),
+                    ]
+                ),
                 "limits": object(
                     "Limits of the daemon",
                     Dictionary(
@@ -64,12 +71,20 @@ package enum ConfigurationSchema {
                 "type": ["string", "array"], "minLength": 1, "minItems": 1,
                 "items": ["type": "string", "minLength": 1],
             ],
-            "backing": choice("Where the values are stored", ["sqlite", "file", "memory"]),
+            "backing": choice(
+                "Where the values are stored",
+                ["sqlite", "file", "memory", "cluster"]
+            ),
             "directory": text("The directory of the files, with backing: \"file\"", "^/."),
             "shared": flag("Whether other users may write the directory"),
             "mode": text("Permission bits of the files, in octal", octal),
             "owner": text("The owner of the files"),
             "group": text("The group of the files"),
+            "stale": choice(
+                "What reads get while the copy of a cluster may be behind",
+                Rule.Staleness.allCases.map(\.rawValue)
+            ),
+            "staleAfter": time("How long after the last proof such a copy counts as current"),
             "trim": flag("Whether the final line break of a file is no part of the value"),
             "durability": choice(
                 "When a write is acknowledged",

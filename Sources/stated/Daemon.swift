@@ -115,6 +115,7 @@ struct Daemon {
             try keyspace.attach(FileContainers(options, log: log)) {
                 log.write(.warning, .keyFile, $0)
             }
+            try keyspace.mirror(options.mirror?.prefix)
             let values = StartValues(keyspace, log)
             if let early = options.earlyDirectory { values.adopt(early) }
             if let prefix = options.configuration.credentials { values.setCredentials(prefix) }
@@ -142,6 +143,7 @@ struct Daemon {
         options.apply(to: &server, log)
         server.memoryBound = { MachineMemory.tightest }
         server.handedOver = handedOver
+        server.mirror = options.mirror
         if let notifier, ServiceNotifier.keepsDescriptors {
             server.handOver = { notifier.keep($0) }
         }

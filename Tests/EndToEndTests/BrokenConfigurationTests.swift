@@ -169,7 +169,7 @@ struct BrokenConfigurationTests {
         ),
         (
             #"{ rules: [ { keys: 'a', backing: 'disk' } ] }"#, "1:25",
-            #"rules[1].backing: "disk" is not one of "sqlite", "file", "memory""#
+            #"rules[1].backing: "disk" is not one of "sqlite", "file", "memory", "cluster""#
         ),
         (
             #"{ rules: [ { keys: 'a/', backing: 'file' } ] }"#, "1:12",

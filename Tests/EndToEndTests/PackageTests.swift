@@ -16,10 +16,12 @@ struct PackageTests {
         )
         let made = try script.finish(within: .seconds(600))
         try #require(made.exitCode == 0, "\(made)")
-        return (directory, try #require(made.lines.first { $0.hasSuffix(".deb") }))
+        return (directory, made.lines.filter { $0.hasSuffix(".deb") })
     }
 
-    private func package() throws -> String { try PackageTests.made.get().1 }
+    /// That of the daemon, and that of the link.
+    private func packages() throws -> [String] { try PackageTests.made.get().1 }
+    private func package() throws -> String { try #require(try packages().first) }
 
     @Test func `the package has programs, units, pages, completion and a conffile, all of root`()
         throws
@@ -58,12 +60,38 @@ struct PackageTests {
         #expect(check.exitCode == 0, "\(check)")
     }
 
+    @Test func `the link has a package of its own`() throws {
+        let (directory, packages) = (try TemporaryDirectory(), try packages())
+        let link = try #require(packages.last)
+        let tree = directory.path(of: "tree")
+        #expect(try runCommand("/usr/bin/dpkg-deb", ["-x", link, tree]).exitCode == 0)
+        for path in [
+            "usr/lib/systemd/system/stated-etcd.service", "usr/lib/sysusers.d/stated-etcd.conf",
+            "usr/share/man/man8/stated-etcd.8.gz", "usr/share/man/man5/stated-etcd.json5.5.gz",
+            "usr/share/doc/stated-etcd/cluster.md",
+        ] {
+            #expect(access("\(tree)/\(path)", R_OK) == 0, "\(path)")
+        }
+        let version = try runCommand(tree + "/usr/bin/stated-etcd", ["--version"]).text
+        #expect(version.hasPrefix("stated-etcd "))
+        // The configuration as it comes is one, and no daemon is there.
+        let file = tree + "/etc/stated-etcd/stated-etcd.json5"
+        let run = try runCommand(
+            "/usr/bin/timeout",
+            ["1", tree + "/usr/bin/stated-etcd", "--config", file, "--socket", "/nowhere"]
+        )
+        #expect(run.errorText.hasPrefix("stated-etcd: no daemon answers at /nowhere"))
+        let needs = try runCommand("/usr/bin/dpkg-deb", ["-f", link, "Depends"]).text
+        #expect(needs.contains("libnghttp2-14") && needs.contains("libssl3"))
+        let daemon = try runCommand("/usr/bin/dpkg-deb", ["-f", packages[0], "Depends"]).text
+        #expect(!daemon.contains("ssl"))
+    }
+
     @Test(.enabled(if: access("/usr/bin/lintian", X_OK) == 0, "lintian is not installed"))
     func `lintian finds no error`() throws {
-        let package = try package()
         let check = try runCommand(
             "/usr/bin/lintian",
-            ["--allow-root", "--fail-on", "error", package]
+            ["--allow-root", "--fail-on", "error"] + packages()
         )
         #expect(check.exitCode == 0, "\(check)")
     }

@@ -37,6 +37,20 @@ struct SystemdUnitTests {
         #expect(program.output + program.errors == "")
     }
 
+    @Test func `systemd-analyze verify has nothing to say of the link's unit`() throws {
+        let text = String(
+            decoding: try readFile(packageRoot + "/config/etcd/stated-etcd.service"),
+            as: UTF8.self
+        )
+        let parts = text.split(separator: "/usr/bin/stated-etcd", omittingEmptySubsequences: false)
+        let copy = parts.joined(separator: builtProgram("stated-etcd"))
+        try write(Array(copy.utf8), to: scratch.path(of: "stated-etcd.service"))
+        let paths = try runnableUnits("system") + [scratch.path(of: "stated-etcd.service")]
+        let program = try Program(["systemd-analyze", "--man=no", "verify"] + paths)
+        #expect(try program.end() == 0)
+        #expect(program.output + program.errors == "")
+    }
+
     @Test func `systemd-analyze verify has nothing to say of the user units`() throws {
         let runtime = scratch.path(of: "runtime")
         try #require(mkdir(runtime, 0o700) == 0)

@@ -40,6 +40,7 @@ struct WatchedState {
             gapCount += 1
         case .progress(_, let revision):
             #expect(revision == self.revision, "a bookmark at \(revision), not \(self.revision)")
+        case .away, .current: Issue.record("no key here is a copy of a cluster's")
         }
     }
 

@@ -157,6 +157,8 @@ struct ClientWatchTests {
         case .synced(let watch, let revision): "\(watch): synced \(revision)"
         case .gap(let watch, let revision): "\(watch): gap \(revision)"
         case .progress(let watch, let revision): "\(watch): progress \(revision)"
+        case .away(let watch, let revision): "\(watch): away \(revision)"
+        case .current(let watch, let revision): "\(watch): current \(revision)"
         }
     }
 

@@ -35,6 +35,7 @@ package final class ServedKeyspace {
         }
         adjust(&options)
         keyspace = try LocalKeyspace(backing: backing, limits: options.limits)
+        if let mirror = options.mirror { try keyspace.mirror(mirror.prefix) }
         listener = try ListeningSocket(path: directory.path(of: "s"), mode: 0o600)
         let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
         guard socketpair(AF_UNIX, type, 0, &signals) == 0 else {

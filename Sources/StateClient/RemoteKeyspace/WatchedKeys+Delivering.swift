@@ -34,6 +34,7 @@ extension WatchedKeys {
             if isNews(wire.revision(number)) { deliveredRevision = wire.revision(number) }
             noteResumed(by: wire)
             releaseHeld(upTo: number)
+        case .away, .current: break
         }
         return false
     }

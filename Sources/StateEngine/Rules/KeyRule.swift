@@ -102,10 +102,12 @@ package enum KeyBacking: Hashable, Sendable {
     case memory
     /// One file each, below a directory; `isShared` if others may write to it.
     case file(directory: String, isShared: Bool)
+    /// In the store, as a copy of what a cluster has.
+    case cluster
 
     /// The options of a rule that take effect at the next start.
     package static let options: Set<String> = [
-        "backing", "directory", "shared", "mode", "owner", "group", "trim",
+        "backing", "directory", "shared", "mode", "owner", "group", "trim", "stale", "staleAfter",
     ]
 
     /// The name in a configuration.
@@ -114,6 +116,7 @@ package enum KeyBacking: Hashable, Sendable {
         case .sqlite: "sqlite"
         case .memory: "memory"
         case .file: "file"
+        case .cluster: "cluster"
         }
     }
 }

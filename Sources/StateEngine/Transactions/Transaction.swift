@@ -96,6 +96,15 @@ package struct Transaction: ~Copyable {
         }
     }
 
+    /// Makes a change of a cluster; see ``KeyspaceCore/mirror(_:_:version:)``.
+    package mutating func mirror(
+        _ key: Bytes,
+        _ value: Bytes?,
+        version: Int64
+    ) throws(StateError) {
+        try core.mirror(key, value, version: version)
+    }
+
     /// Storage has the transaction before its answer, whatever the rules of its keys allow.
     package mutating func storeAtOnce() { core.transaction.isStoredAtOnce = true }
 

@@ -19,6 +19,11 @@ package struct WriteAdmission: ~Copyable {
     /// Set before anything is written.
     @usableFromInline package internal(set) var files: FileContainers?
 
+    /// The keys that a cluster has; nil if there are none.
+    ///
+    /// Set before anything is written.
+    var mirrored: MirroredPrefix?
+
     /// The soft limits that were exceeded, for the log.
     package var notices: [String] = []
     /// The last refusal by a rule, until the log has taken it.
@@ -77,6 +82,7 @@ extension KeyspaceCore {
         if let subject = transaction.subject, let rule {
             hidden = try checkWriting(key, head, rule, subject, isConditional: isConditional)
         }
+        if let mirrored = admission.mirrored { try mirrored.refuse(key) }
         try checkSize(byteCount, of: key)
         try checkRoom(key.count + byteCount, isVolatile: isVolatile)
         if !isVolatile, admission.refusals.diskShortage != nil { throw admission.refusals.refuse() }
@@ -130,6 +136,7 @@ extension KeyspaceCore {
         {
             return nil
         }
+        if let mirrored = admission.mirrored { try mirrored.refuse(key) }
         guard let current = read(key, &receipt), let chain = entries.live.slot(for: key) else {
             return nil
         }
@@ -168,7 +175,7 @@ extension KeyspaceCore {
     // MARK: What depends on no rule
 
     @inline(__always)
-    private func checkSize(_ byteCount: Int, of key: Bytes) throws(StateError) {
+    func checkSize(_ byteCount: Int, of key: Bytes) throws(StateError) {
         if byteCount > admission.limits.valueByteCount { throw valueTooBig(byteCount, key) }
     }
 
@@ -193,7 +200,7 @@ extension KeyspaceCore {
 
     /// If memory is short, refuses a value that takes more than the one before.
     @inline(__always)
-    private func checkMemory(
+    func checkMemory(
         for byteCount: Int,
         superseding last: Record?
     ) throws(StateError) {

@@ -5,7 +5,9 @@ import StateJSON
 
 extension Rule {
     /// Parts of `backing`, which are not options by themselves.
-    static let partsOfBacking = ["directory", "shared", "mode", "owner", "group", "trim"]
+    static let partsOfBacking = [
+        "directory", "shared", "mode", "owner", "group", "trim", "stale", "staleAfter",
+    ]
 
     /// The names of its options, as written, in the order of the manual.
     var writtenNames: [String] {

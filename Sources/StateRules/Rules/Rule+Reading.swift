@@ -88,7 +88,7 @@ extension Rule {
         )
     }
 
-    private enum BackingName: String, CaseIterable { case sqlite, file, memory }
+    private enum BackingName: String, CaseIterable { case sqlite, file, memory, cluster }
 
     private mutating func readStorage(
         _ reader: inout OptionReader,
@@ -111,6 +111,7 @@ extension Rule {
             )
         }
         history = try Rule.history(&reader)
+        try readCluster(&reader)
     }
 
     /// The times that `commitEvery` may name.
@@ -148,6 +149,7 @@ extension Rule {
         case nil: return nil
         case .sqlite: return .sqlite
         case .memory: return .memory
+        case .cluster: return .cluster
         case .file:
             checkKeysOfFiles(&reader)
             guard let directory else {

@@ -13,6 +13,9 @@ package struct Rule: Sendable {
     package var backing: KeyBacking?
     /// What the files look like, with `backing: "file"`; without the defaults.
     package var form = FileForm()
+    /// What reads get while the copy of a cluster may be behind, and from when on it may be.
+    package var staleness: Staleness?
+    package var staleTime: Duration?
     package var durability: Durability?
     /// Within which time storage must have a change, with durability `interval`.
     package var commitInterval: Duration?

@@ -19,6 +19,7 @@ struct MetricsCommand {
         writeQueues(context, &text)
         writeClients(&text)
         writeStorage(context, &text)
+        services.mirror?.write(&text)
         writeRefusals(context, &text)
         writeCommands(&text)
         writeUsers(&text)

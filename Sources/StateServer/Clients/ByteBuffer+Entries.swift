@@ -8,10 +8,14 @@ extension ByteBuffer {
         _ value: Bytes,
         by cause: [UInt8],
         _ durability: String,
-        _ version: ProtocolVersion
+        _ version: ProtocolVersion,
+        _ currency: Mirror.Currency? = nil
     ) {
-        writeMap(fields.lifetime == nil ? 9 : 10, version)
+        writeMap((fields.lifetime == nil ? 9 : 10) + (currency == nil ? 0 : 2), version)
         writeFields(fields, value, by: cause, durability, version)
+        guard let currency else { return }
+        writeField("current", currency.isCurrent ? 1 : 0)
+        writeField("age", currency.age)
     }
 
     /// The same for an absent key with a default.

@@ -45,7 +45,7 @@ final class Dispatcher {
             cursors: ScanCursors(capacity: settings.options.scanCount)
         )
         transactions = TransactionCommands(settings: settings, channels: services.channels)
-        state = StateCommands(settings: settings, listings: services.listings)
+        state = StateCommands(services)
         history = HistoryCommands(services)
         watches = WatchCommands(services)
         changes = ChangesCommands(services)
@@ -258,6 +258,7 @@ extension Dispatcher {
         case .stateCheck(let pattern, let after, let limit):
             try rules.check(pattern, after, limit, context)
         case .stateClaim(let claim): try state.claim(claim, &context)
+        case .stateMirror(let step): try state.mirror.run(step, &context)
         case .stateChildren(let pattern, let after, let limit):
             try state.children(pattern, after, limit, &context)
         case .stateBackup(let step): try history.backups.run(step, &context)

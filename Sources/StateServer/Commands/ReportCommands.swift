@@ -11,6 +11,7 @@ struct ReportCommands {
     private let tracking: Tracking
     private let activity: Activity
     private let audit: Audit
+    private let mirror: Mirror?
     let statistics: CommandStatistics
 
     init(_ services: Services) {
@@ -19,6 +20,7 @@ struct ReportCommands {
         channels = services.channels
         (tracking, activity) = (services.tracking, services.activity)
         (audit, statistics) = (services.audit, services.statistics)
+        mirror = services.mirror
     }
 
     func information(_ sections: Arguments, _ context: borrowing CommandContext) {
@@ -248,18 +250,8 @@ struct ReportCommands {
         }
         let count = core.admission.refusals.shortRefusalCount
         let writes = count == 1 ? "1 write" : "\(count) writes"
-        let since = universalTime(core.admission.refusals.shortSince)
+        let since = UniversalTime.text(core.admission.refusals.shortSince)
         return "full since \(since), \(writes) refused: \(shortage.message)"
-    }
-
-    /// A wall time in milliseconds since 1970, as `2026-11-24T16:00:00Z`.
-    private func universalTime(_ milliseconds: Int64) -> String {
-        var seconds = time_t(milliseconds / 1_000)
-        var parts = tm()
-        var text = [CChar](repeating: 0, count: 32)
-        gmtime_r(&seconds, &parts)
-        let count = strftime(&text, text.count, "%Y-%m-%dT%H:%M:%SZ", &parts)
-        return String(decoding: text[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
     /// The fields of the storage.
@@ -274,6 +266,7 @@ struct ReportCommands {
         }
         // Sizes and counts include hidden keys.
         if !context.showsEverything { report.removeAll { Int64($0.1) != nil } }
+        report += mirror?.report ?? []
         if context.connection.subject.isPrivileged, let files = context.core.files {
             report.append(("files", files.report))
         }

@@ -27,6 +27,8 @@ final class Services {
     let tracking: Tracking
     let audit: Audit
     let backups: Backups
+    /// The copy of a cluster; nil if there is none.
+    let mirror: Mirror?
 
     /// `wake` makes the loop take a turn; any thread may call it.
     init(
@@ -50,6 +52,7 @@ final class Services {
         quotas = ClientQuotas(registry, gate)
         listings = Listings(access, work, gate)
         backups = Backups(keyspace)
+        mirror = settings.options.mirror.map { [timers] in Mirror($0, timers) }
         history = HistoryReader(keyspace, registry, access, wake: wake)
     }
 }

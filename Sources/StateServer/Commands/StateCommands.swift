@@ -5,6 +5,12 @@ import StateWire
 struct StateCommands {
     let settings: Settings
     let listings: Listings
+    let mirror: MirrorCommands
+
+    init(_ services: Services) {
+        (settings, listings) = (services.settings, services.listings)
+        mirror = MirrorCommands(services)
+    }
 
     func get(_ key: Bytes, _ context: inout CommandContext) throws(StateError) {
         let seen = try context.look(at: key)
@@ -16,7 +22,8 @@ struct StateCommands {
             value,
             by: context.core.causeBytes(of: record),
             context.core.durability(of: record).description,
-            context.version
+            context.version,
+            mirror.currency(of: key)
         )
     }
 

@@ -34,6 +34,7 @@ extension Server {
         unfinished.frames.end(connection)
         history.endJobs(of: connection)
         if connection.session.backup != nil { services.backups.end(connection) }
+        services.endMirror(connection)
         close(connection.descriptor)
         keyspace.withCore { core in
             dispatcher.watches.end(connection, core)

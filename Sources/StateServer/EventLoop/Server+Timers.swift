@@ -25,6 +25,7 @@ extension Server {
         case .frames:
             endFrames()
             scheduleFrames()
+        case .mirror: expireMirror()
         case .repeatedLines:
             services.gate.repeated.endWindows(at: now, options.writeLog)
             timers.set(.repeatedLines, at: services.gate.repeated.dueAt)
@@ -59,6 +60,8 @@ final class TimerQueue {
         case files
         /// An incomplete command times out.
         case frames
+        /// The copy of a cluster is no longer current, unless its link proves it.
+        case mirror
         /// Suppressed log lines are counted in a line.
         case repeatedLines
         /// Clients that hold memory and do not read are checked, because others wait for memory.

@@ -65,6 +65,10 @@ public struct ServerOptions: Sendable {
     /// Gives the service manager a sign of life, so often; nil if it expects none.
     package var watchdog: (milliseconds: Int64, report: @Sendable () -> Void)?
 
+    /// The cluster that some keys are a copy of; nil if none are.
+    ///
+    /// Only a start uses it.
+    package var mirror: MirrorOptions?
     /// Has the service manager keep descriptors for the next process, and says whether it was asked;
     /// nil if it keeps none.
     package var handOver: (@Sendable ([Int32]) -> Bool)?

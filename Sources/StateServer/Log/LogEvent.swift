@@ -59,6 +59,12 @@ public enum LogEvent: String, CaseIterable, Sendable {
     case diskFull = "aa3ee7fb17824d23a58736099c2b48ad"
     /// The disk has room again.
     case diskFree = "acff2761da4a4c66a6f653b94ecf0594"
+    /// The copy of a cluster may be behind.
+    case clusterAway = "6d2f0a9b5e0c4c6f8f5b0f2f0c3a7e41"
+    /// The copy of a cluster is current again.
+    case clusterCurrent = "b1c9a7d2e3f44a4d9c7d5b3e9a6f8c02"
+    /// Keys were compared with a cluster.
+    case clusterCompared = "0f4e8d7c6b5a49389a1c2d3e4f5a6b7c"
     /// The memory is short.
     case memoryShort = "3c52f66b308f4abb937c2b4b3a2ca799"
     /// There is memory again.

@@ -88,6 +88,7 @@ extension Command {
         case .stateClaim:
             guard rest.count <= 1 else { throw wrongArity(verb) }
             self = .stateClaim(rest.count == 1 ? rest[0] : nil)
+        case .stateMirror: self = try readMirror(rest)
         case .hello, .auth, .echo, .quit, .reset, .select, .client, .info, .command, .config, .time:
             self = try readConnectionCommand(verb, rest)
         }

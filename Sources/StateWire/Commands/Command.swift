@@ -88,6 +88,7 @@ package enum Command {
     case stateCheck(pattern: Bytes?, after: Bytes?, limit: Int)
     /// Without a claim: the connection's own.
     case stateClaim(Bytes?)
+    case stateMirror(MirrorStep)
     case stateChildren(pattern: Bytes, after: Bytes?, limit: Int)
 
     /// SCAN.

@@ -158,5 +158,6 @@ extension Verb {
         Verb(.stateDefaults, -1, "Lists the defaults of keys and where they are from."),
         Verb(.stateCheck, -1, "Lists the stored values that a rule now refuses."),
         Verb(.stateClaim, -1, "Names the connection's claim to its keys, or takes one up again."),
+        Verb(.stateMirror, -2, writes: true, "Brings the changes of a cluster; for its link only."),
     ]
 }

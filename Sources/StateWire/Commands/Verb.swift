@@ -47,6 +47,7 @@ package struct Verb: Sendable {
         case stateDefaults = "state.defaults"
         case stateCheck = "state.check"
         case stateClaim = "state.claim"
+        case stateMirror = "state.mirror"
     }
 
     @usableFromInline package let name: Name

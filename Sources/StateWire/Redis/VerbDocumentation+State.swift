@@ -59,5 +59,14 @@ extension VerbDocumentation {
         .init(.stateDefaults, .state, "[pattern]"),
         .init(.stateCheck, .state, "[pattern] [AFTER key] [LIMIT count]"),
         .init(.stateClaim, .state, "[claim]"),
+        .init(
+            .stateMirror,
+            .state,
+            """
+            <BEGIN | COMMIT after revision stamp [SET key version value | REPLACE key version value \
+            | DELETE key ...] | BEAT age refused | AWAY reason | RESYNC history reason \
+            | ROWS key version value ... | SYNCED revision stamp>
+            """
+        ),
     ]
 }

@@ -49,6 +49,13 @@ extension Statectl {
         return entry.expires.map(Timestamp.text) ?? "never"
     }
 
+    /// How current the copy of a cluster is that the key belongs to.
+    private static func currency(of entry: Client.Entry) -> [(String, String)] {
+        guard let isCurrent = entry.isCurrent, let age = entry.age else { return [] }
+        let seen = age < 0 ? "not seen complete since the start" : "complete \(age) ms ago"
+        return [("current", "\(isCurrent ? "yes" : "no"), \(seen)")]
+    }
+
     private static func json(_ entry: Client.Entry, _ key: Key) -> JSONLine {
         [
             "revision": .number(entry.revision), "key": .bytes(key.bytes),
@@ -59,6 +66,8 @@ extension Statectl {
             "lifetime": entry.lifetime.map { .text($0.rawValue) },
             "default": entry.isDefault ? .number(1) : nil,
             "origin": entry.isDefault ? .text(entry.origin) : nil,
+            "current": entry.isCurrent.map { .number($0 ? 1 : 0) },
+            "age": entry.age.map { .number($0) },
         ]
     }
 
@@ -79,7 +88,7 @@ extension Statectl {
                 ("by", entry.writer),
                 ("expires", expiry(of: entry)),
                 ("durability", entry.durability),
-            ]
+            ] + currency(of: entry)
         return [("key", key.bytes), ("value", entry.value)] + rest.map { ($0.0, $0.1.bytes) }
     }
 }

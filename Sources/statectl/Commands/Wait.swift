@@ -19,7 +19,7 @@ extension Statectl {
             case .synced(_, let synced):
                 isComplete = true
                 if value == nil { revision = synced }
-            case .progress: continue
+            case .progress, .away, .current: continue
             }
             guard isComplete, condition.holds(of: value) else { continue }
             guard invocation.isJSON else { return }

@@ -90,7 +90,7 @@ struct LockContender {
                 if case .commit = event, present.count < keys.count { return }
             case .synced: if present.count < keys.count { return }
             case .gap: present = []
-            case .progress: continue
+            case .progress, .away, .current: continue
             }
         }
     }

@@ -157,6 +157,7 @@ struct ResumedWatch {
         case .synced(_, let revision): position = .at(revision: revision, epoch: epoch)
         case .gap: position = .inState
         case .piece: if case .before = position { position = .inState }
+        case .away, .current: break
         }
     }
 

@@ -103,6 +103,8 @@ private struct Watcher {
             if isInRound { try watch.finish(revision) } else { try watch.advance(to: revision) }
             isInRound = false
         case .progress(_, let revision): try watch.advance(to: revision)
+        case .away(_, let revision): writeNotice("away", revision, &output)
+        case .current(_, let revision): writeNotice("current", revision, &output)
         }
         return true
     }
@@ -124,6 +126,16 @@ private struct Watcher {
             missing = missing.map { $0 - 1 }
         }
         return true
+    }
+
+    /// Reports whether the copy of a cluster may be behind.
+    private func writeNotice(_ word: String, _ revision: Int64, _ output: inout Output) {
+        if command != nil { return }
+        if isJSON {
+            output.write(json: ["revision": .number(revision), "op": .text(word)])
+        } else {
+            output.write("\(revision)\t\(word)\n")
+        }
     }
 
     /// Reports that the changes delivered before are void, in the output and on standard error.

@@ -14,6 +14,8 @@ extension Options {
             ("socket.group", socket.group.map { String($0) }, false),
             ("data", configuration.dataDirectory, false),
             ("credentials", configuration.credentials, false),
+            ("cluster.user", configuration.cluster.user.map { String($0) }, false),
+            ("cluster.node", configuration.cluster.node, false),
         ] + LimitOption.allCases.map { ("limits.\($0.rawValue)", limits.text($0), true) } + [
             ("history.age", Quantity.text(history.age), true),
             ("history.changes", String(history.changeCount), true),
@@ -56,6 +58,7 @@ extension Options {
         options.configuration.socket = running.configuration.socket
         options.configuration.dataDirectory = running.configuration.dataDirectory
         options.configuration.credentials = running.configuration.credentials
+        options.configuration.cluster = running.configuration.cluster
         return options
     }
 

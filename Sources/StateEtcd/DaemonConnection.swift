@@ -1,0 +1,115 @@
+import Glibc
+import StateModel
+import StateWire
+
+/// The link's connection to the daemon: commands are sent without waiting, and their replies come in
+/// the same order.
+final class DaemonConnection {
+    let descriptor: Int32
+    private var parser = ReplyParser()
+    private var request = RequestWriter()
+    private var unsent: [UInt8] = []
+    private var sentCount = 0
+    private var room = [UInt8](repeating: 0, count: 64 << 10)
+    /// The bytes of each command that was not answered.
+    private var unanswered: [Int] = []
+    private var unansweredByteCount = 0
+
+    /// Commands of so many bytes may wait for their replies.
+    private static let waitingByteCount = 8 << 20
+
+    /// - Throws: ``LinkFailure/daemon(_:code:)``.
+    init(_ path: String) throws(LinkFailure) {
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+        descriptor = socket(AF_UNIX, type, 0)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let fits = withUnsafeMutableBytes(of: &address.sun_path) { room in
+            guard path.utf8.count < room.count else { return false }
+            room.copyBytes(from: path.utf8)
+            return true
+        }
+        let code = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard fits, code == 0, fcntl(descriptor, F_SETFL, O_NONBLOCK) == 0 else {
+            let reason = fits ? String(cString: strerror(errno)) : "the path is too long"
+            close(descriptor)
+            throw .daemon("no daemon answers at \(path): \(reason)", code: nil)
+        }
+    }
+
+    deinit { close(descriptor) }
+
+    var wantsWrite: Bool { sentCount < unsent.count }
+    /// Whether no more should be sent before some of it is answered.
+    var isFull: Bool { unansweredByteCount >= DaemonConnection.waitingByteCount }
+    var isIdle: Bool { unanswered.isEmpty }
+
+    /// Adds a command to what is sent next.
+    func send(_ arguments: [[UInt8]]) {
+        request.append(arguments)
+        unanswered.append(request.bytes.count)
+        unansweredByteCount += request.bytes.count
+        unsent += request.bytes
+        request.removeAll()
+    }
+
+    func send(_ words: String...) { send(words.map { Array($0.utf8) }) }
+
+    /// - Throws: ``LinkFailure/daemon(_:code:)``.
+    func flush() throws(LinkFailure) {
+        while sentCount < unsent.count {
+            let count = unsent[sentCount...].withUnsafeBytes {
+                Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+            }
+            if count > 0 {
+                sentCount += count
+            } else if errno == EAGAIN {
+                return
+            } else if errno != EINTR {
+                throw .daemon("the daemon: \(String(cString: strerror(errno)))", code: nil)
+            }
+        }
+        unsent.removeAll(keepingCapacity: unsent.count < 1 << 20)
+        sentCount = 0
+    }
+
+    /// Takes the replies that have come, up to the first refusal.
+    ///
+    /// - Throws: ``LinkFailure/daemon(_:code:)``, with the code of a refusal.
+    func receive() throws(LinkFailure) -> [Reply] {
+        var replies: [Reply] = []
+        while true {
+            while let reply = try parsed() {
+                if case .push = reply { continue }
+                if case .error(let error) = reply {
+                    throw .daemon(error.message, code: error.code.description)
+                }
+                if let count = unanswered.first {
+                    unansweredByteCount -= count
+                    unanswered.removeFirst()
+                }
+                replies.append(reply)
+            }
+            let count = recv(descriptor, &room, room.count, 0)
+            if count > 0 {
+                room.withUnsafeBytes { parser.append(Bytes(rebasing: $0[..<count])) }
+            } else if count == 0 {
+                throw .daemon("the daemon has closed the connection", code: nil)
+            } else if errno == EAGAIN {
+                return replies
+            } else if errno != EINTR {
+                throw .daemon("the daemon: \(String(cString: strerror(errno)))", code: nil)
+            }
+        }
+    }
+
+    private func parsed() throws(LinkFailure) -> Reply? {
+        do throws(ReplyError) { return try parser.next() } catch {
+            throw .daemon("the daemon: \(error.description)", code: nil)
+        }
+    }
+}

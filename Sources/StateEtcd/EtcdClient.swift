@@ -1,0 +1,128 @@
+import Glibc
+import StateSystem
+
+/// One member of etcd: calls that wait for their answers, and one watch.
+final class EtcdClient {
+    private let connection: HTTP2Connection
+    let endpoint: Endpoint
+    private var watch: HTTP2Connection.Call?
+
+    /// How long a call may take, in milliseconds: a member that starts accepts connections and is
+    /// silent for 10 s, and one that has lost the others says so after 3.3 to 4.7 s.
+    static let patience: Int64 = 5_000
+    /// How long connecting may take.
+    static let connectPatience: Int64 = 1_500
+
+    /// - Throws: ``LinkFailure/cluster(_:)``.
+    init(_ endpoint: Endpoint, _ certificates: Certificates?) throws(LinkFailure) {
+        self.endpoint = endpoint
+        connection = try HTTP2Connection(endpoint, certificates)
+    }
+
+    var descriptor: Int32 { connection.descriptor }
+    var wantsWrite: Bool { connection.wantsWrite }
+
+    func flush() throws(LinkFailure) { try connection.flush() }
+    func receive() throws(LinkFailure) { try connection.receive() }
+
+    /// Begins a call; its answer is in ``answer(of:)`` later.
+    func begin(_ method: Method, _ message: [UInt8]) throws(LinkFailure) -> HTTP2Connection.Call {
+        try connection.begin(method.rawValue, message, isLast: method != .watch)
+    }
+
+    enum Method: String {
+        case range = "/etcdserverpb.KV/Range"
+        case put = "/etcdserverpb.KV/Put"
+        case watch = "/etcdserverpb.Watch/Watch"
+    }
+
+    /// The answer of a call that has ended; nil if it has not.
+    ///
+    /// - Throws: ``LinkFailure/cluster(_:)``, with what etcd says.
+    func answer(of call: HTTP2Connection.Call) throws(LinkFailure) -> [UInt8]? {
+        guard let status = call.status else { return nil }
+        guard status.code == 0, let message = call.messages.first else {
+            throw .cluster("\(endpoint): \(status.message)")
+        }
+        return message
+    }
+
+    /// Makes a call and waits for its answer.
+    ///
+    /// - Parameters:
+    ///   - method: The method.
+    ///   - message: Its message.
+    ///   - patience: How long it may take, in milliseconds.
+    /// - Returns: The message of the answer.
+    /// - Throws: ``LinkFailure/cluster(_:)``.
+    func call(
+        _ method: Method,
+        _ message: [UInt8],
+        patience: Int64 = EtcdClient.patience
+    ) throws(LinkFailure) -> [UInt8] {
+        let call = try begin(method, message)
+        let deadline = SystemClock.monotonicMilliseconds() + patience
+        while true {
+            try connection.flush()
+            if let answer = try answer(of: call) { return answer }
+            let left = deadline - SystemClock.monotonicMilliseconds()
+            guard left > 0 else { throw .cluster("\(endpoint) does not answer") }
+            var waiting = pollfd(
+                fd: descriptor,
+                events: Int16(POLLIN) | (connection.wantsWrite ? Int16(POLLOUT) : 0),
+                revents: 0
+            )
+            poll(&waiting, 1, Int32(clamping: left))
+            try connection.receive()
+        }
+    }
+
+    func range(
+        _ key: [UInt8],
+        end: [UInt8] = [],
+        limit: Int64 = 0,
+        revision: Int64 = 0,
+        patience: Int64 = EtcdClient.patience
+    ) throws(LinkFailure) -> EtcdRange {
+        let message = EtcdMessages.range(key, end: end, limit: limit, revision: revision)
+        let answer = try call(.range, message, patience: patience)
+        do throws(MalformedMessage) { return try EtcdRange(answer[...]) } catch {
+            throw .cluster("\(endpoint) has sent what cannot be read")
+        }
+    }
+
+    // MARK: The watch
+
+    /// Begins to watch all keys with a prefix, from a revision on.
+    func watch(_ prefix: [UInt8], from revision: Int64) throws(LinkFailure) {
+        let end = EtcdMessages.end(of: prefix)
+        watch = try begin(.watch, EtcdMessages.watch(prefix, end: end, from: revision))
+    }
+
+    /// What the watch has brought, oldest first.
+    ///
+    /// - Throws: ``LinkFailure/mustCompare(_:)`` if its beginning was compacted;
+    ///   ``LinkFailure/cluster(_:)`` if it has ended otherwise.
+    func takeEvents() throws(LinkFailure) -> [EtcdEvent] {
+        guard let watch else { return [] }
+        var events: [EtcdEvent] = []
+        for message in watch.messages {
+            let response: EtcdWatchResponse
+            do throws(MalformedMessage) { response = try EtcdWatchResponse(message[...]) } catch {
+                throw .cluster("\(endpoint) has sent what cannot be read")
+            }
+            guard response.compactRevision == 0 else {
+                throw .mustCompare(
+                    "etcd has compacted its history up to revision \(response.compactRevision)"
+                )
+            }
+            guard !response.isCanceled else {
+                throw .cluster("\(endpoint) has ended the watch: \(response.cancelReason)")
+            }
+            events += response.events
+        }
+        watch.messages = []
+        if let status = watch.status { throw .cluster("\(endpoint): \(status.message)") }
+        return events
+    }
+}

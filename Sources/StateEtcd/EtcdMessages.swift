@@ -1,0 +1,155 @@
+/// The messages of etcd that a mirror needs, with the numbers of their fields.
+///
+/// https://github.com/etcd-io/etcd/blob/v3.4.23/etcdserver/etcdserverpb/rpc.proto
+enum EtcdMessages {
+    /// A `RangeRequest`.
+    static func range(
+        _ key: [UInt8],
+        end: [UInt8] = [],
+        limit: Int64 = 0,
+        revision: Int64 = 0
+    ) -> [UInt8] {
+        var writer = ProtobufWriter()
+        writer.write(1, key)
+        writer.write(2, end)
+        writer.write(3, limit)
+        writer.write(4, revision)
+        return writer.bytes
+    }
+
+    /// A `PutRequest`.
+    static func put(_ key: [UInt8], _ value: [UInt8]) -> [UInt8] {
+        var writer = ProtobufWriter()
+        writer.write(1, key)
+        writer.write(2, value)
+        return writer.bytes
+    }
+
+    /// A `WatchRequest` that creates a watch.
+    ///
+    /// Without `prev_kv`: with it, a delete of 10,000 keys came after 10 s.
+    static func watch(_ key: [UInt8], end: [UInt8], from revision: Int64) -> [UInt8] {
+        var create = ProtobufWriter()
+        create.write(1, key)
+        create.write(2, end)
+        create.write(3, revision)
+        var writer = ProtobufWriter()
+        writer.writeMessage(1, create.bytes)
+        return writer.bytes
+    }
+
+    /// The first key after all that begin with a prefix, as the end of a range; `\0` means that
+    /// there is none.
+    static func end(of prefix: [UInt8]) -> [UInt8] {
+        var end = prefix
+        while let last = end.popLast() {
+            if last < 0xFF { return end + [last + 1] }
+        }
+        return [0]
+    }
+}
+
+/// A `ResponseHeader`.
+struct EtcdHeader {
+    var clusterID: UInt64 = 0
+    var revision: Int64 = 0
+
+    init() {}
+
+    init(_ bytes: ArraySlice<UInt8>) throws(MalformedMessage) {
+        var reader = ProtobufReader(bytes)
+        while let (field, value) = try reader.next() {
+            switch field {
+            case 1: clusterID = UInt64(bitPattern: value.number)
+            case 3: revision = value.number
+            default: break
+            }
+        }
+    }
+}
+
+/// A `KeyValue`.
+struct EtcdEntry {
+    var key: [UInt8] = []
+    var modRevision: Int64 = 0
+    /// How often the key was set since it was created.
+    var version: Int64 = 0
+    var value: [UInt8] = []
+
+    init() {}
+
+    init(_ bytes: ArraySlice<UInt8>) throws(MalformedMessage) {
+        var reader = ProtobufReader(bytes)
+        while let (field, value) = try reader.next() {
+            switch field {
+            case 1: key = Array(value.bytes)
+            case 3: modRevision = value.number
+            case 4: version = value.number
+            case 5: self.value = Array(value.bytes)
+            default: break
+            }
+        }
+    }
+}
+
+/// A `RangeResponse`.
+struct EtcdRange {
+    var header = EtcdHeader()
+    var entries: [EtcdEntry] = []
+    var hasMore = false
+
+    init(_ bytes: ArraySlice<UInt8>) throws(MalformedMessage) {
+        var reader = ProtobufReader(bytes)
+        while let (field, value) = try reader.next() {
+            switch field {
+            case 1: header = try EtcdHeader(value.bytes)
+            case 2: entries.append(try EtcdEntry(value.bytes))
+            case 3: hasMore = value.number != 0
+            default: break
+            }
+        }
+    }
+}
+
+/// A `WatchResponse`.
+struct EtcdWatchResponse {
+    var header = EtcdHeader()
+    var isCreated = false
+    var isCanceled = false
+    /// Not 0 if the watch was cancelled because the history before it was compacted.
+    var compactRevision: Int64 = 0
+    var cancelReason = ""
+    var events: [EtcdEvent] = []
+
+    init(_ bytes: ArraySlice<UInt8>) throws(MalformedMessage) {
+        var reader = ProtobufReader(bytes)
+        while let (field, value) = try reader.next() {
+            switch field {
+            case 1: header = try EtcdHeader(value.bytes)
+            case 3: isCreated = value.number != 0
+            case 4: isCanceled = value.number != 0
+            case 5: compactRevision = value.number
+            case 6: cancelReason = String(decoding: value.bytes, as: UTF8.self)
+            case 11: events.append(try EtcdEvent(value.bytes))
+            default: break
+            }
+        }
+    }
+}
+
+/// An `Event`.
+struct EtcdEvent {
+    var isDelete = false
+    var entry = EtcdEntry()
+
+    init(_ bytes: ArraySlice<UInt8>) throws(MalformedMessage) {
+        var reader = ProtobufReader(bytes)
+        while let (field, value) = try reader.next() {
+            switch field {
+            case 1: isDelete = value.number != 0
+            case 2: entry = try EtcdEntry(value.bytes)
+            default: break
+            }
+        }
+    }
+}

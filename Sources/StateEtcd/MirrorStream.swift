@@ -1,0 +1,256 @@
+import Glibc
+import StateModel
+import StateSystem
+import StateWire
+
+/// The events of one member of etcd on their way to the daemon.
+struct MirrorStream {
+    /// How far the daemon is, as STATE.MIRROR BEGIN returns it.
+    struct Position {
+        var prefix: [UInt8]
+        var node: String
+        /// The cluster; empty before the first comparison.
+        var history: String
+        var revision: Int64
+        /// The newest beat of this node up to the revision: its revision, a colon, its value.
+        var stamp: String
+        var valueByteCount: Int
+    }
+
+    private let etcd: EtcdClient
+    private let daemon: DaemonConnection
+    private(set) var position: Position
+    private var filter: MirrorFilter
+    private let beatKey: [UInt8]
+
+    /// The event that proves that nothing is missing.
+    private var beat: Beat?
+    private var nextBeatAt: Int64 = 0
+    /// When the position was sent last.
+    private var keptAt = SystemClock.monotonicMilliseconds()
+    /// The newest revision that was seen in the stream.
+    private var seenRevision: Int64
+
+    private struct Beat {
+        let value: [UInt8]
+        let sentAt: Int64
+        let call: HTTP2Connection.Call
+    }
+
+    /// Milliseconds between two beats.
+    private static let interval: Int64 = 2_000
+    /// How long etcd may take to store a beat and to send it.
+    private static let patience: Int64 = 3_000
+    /// How often the position is stored if no change does it.
+    private static let keepInterval: Int64 = 60_000
+
+    init(_ etcd: EtcdClient, _ daemon: DaemonConnection, _ position: Position) {
+        (self.etcd, self.daemon, self.position) = (etcd, daemon, position)
+        filter = MirrorFilter(prefix: position.prefix, valueByteCount: position.valueByteCount)
+        beatKey = filter.beatKey(of: position.node)
+        seenRevision = position.revision
+    }
+
+    // MARK: The history
+
+    /// Why the member's history is not that of the position; nil if it is.
+    ///
+    /// A cluster that was restored from a snapshot has the same number, and takes a watch from a
+    /// revision that it has not reached without a word.
+    func difference() throws(LinkFailure) -> String? {
+        let now = try etcd.range(beatKey, patience: EtcdClient.connectPatience)
+        if position.history.isEmpty { return "for the first time" }
+        if "\(now.header.clusterID)" != position.history { return "it is another cluster" }
+        if now.header.revision < position.revision {
+            return "etcd is at revision \(now.header.revision), before \(position.revision)"
+        }
+        let then: EtcdRange
+        do throws(LinkFailure) {
+            then = try etcd.range(beatKey, revision: position.revision)
+        } catch {
+            guard case .cluster(let reason) = error, reason.contains("compacted") else {
+                throw error
+            }
+            return "etcd has compacted its history beyond revision \(position.revision)"
+        }
+        let stamp = then.entries.first.map(MirrorStream.stamp) ?? "-"
+        return stamp == position.stamp ? nil : "etcd was restored from a backup"
+    }
+
+    private static func stamp(of entry: EtcdEntry) -> String {
+        let isText = entry.value.allSatisfy { $0 > 0x20 && $0 < 0x7F } && entry.value.count < 64
+        let value = isText ? String(decoding: entry.value, as: UTF8.self) : "?"
+        return "\(entry.modRevision):\(value)"
+    }
+
+    /// Compares all keys; the differences become one commit of the daemon.
+    mutating func compare(_ reason: String) throws(LinkFailure) {
+        // First a beat, so that the position has a stamp.
+        let value = MirrorStream.randomValue()
+        _ = try etcd.call(.put, EtcdMessages.put(beatKey, value))
+        filter.removeAll()
+        var (page, limit): (EtcdRange, Int64) = (try range(from: position.prefix, 16, at: 0), 16)
+        let header = page.header
+        let calls = DaemonCalls(daemon)
+        daemon.send("STATE.MIRROR", "RESYNC", "\(header.clusterID)", reason)
+        var stamp = "-"
+        while true {
+            try send(rows: page.entries)
+            for entry in page.entries where entry.key == beatKey {
+                stamp = MirrorStream.stamp(of: entry)
+            }
+            guard page.hasMore, let last = page.entries.last else { break }
+            let byteCount = page.entries.reduce(0) { $0 + $1.key.count + $1.value.count } + 1
+            // About 4 MiB a page.
+            limit = min(max(1, (4 << 20) * Int64(page.entries.count) / Int64(byteCount)), 8 * limit)
+            page = try range(from: last.key + [0], min(limit, 10_000), at: header.revision)
+        }
+        try calls.call("STATE.MIRROR", "SYNCED", "\(header.revision)", stamp)
+        position.history = "\(header.clusterID)"
+        (position.revision, position.stamp) = (header.revision, stamp)
+        seenRevision = header.revision
+    }
+
+    private func range(
+        from key: [UInt8],
+        _ limit: Int64,
+        at revision: Int64
+    ) throws(LinkFailure) -> EtcdRange {
+        let end = EtcdMessages.end(of: position.prefix)
+        return try etcd.range(key, end: end, limit: limit, revision: revision, patience: 30_000)
+    }
+
+    private mutating func send(rows: [EtcdEntry]) throws(LinkFailure) {
+        let head = ["STATE.MIRROR", "ROWS"].map { Array($0.utf8) }
+        var (arguments, byteCount) = (head, 0)
+        for row in rows {
+            let next = filter.arguments(of: row)
+            arguments += next
+            byteCount += next.reduce(0) { $0 + $1.count }
+            guard byteCount > 1 << 20 else { continue }
+            daemon.send(arguments)
+            (arguments, byteCount) = (head, 0)
+        }
+        if arguments.count > head.count { daemon.send(arguments) }
+        if daemon.isFull { try DaemonCalls(daemon).drain() }
+    }
+
+    // MARK: Following
+
+    /// Follows the member until it fails or `isOver` returns true, which is asked after each round.
+    mutating func follow(until isOver: () -> Bool) throws(LinkFailure) {
+        try etcd.watch(position.prefix, from: position.revision + 1)
+        while true {
+            try etcd.flush()
+            try daemon.flush()
+            wait()
+            _ = try daemon.receive()
+            if !daemon.isFull {
+                try etcd.receive()
+                try take(etcd.takeEvents())
+            }
+            try beatIfDue()
+            keepIfDue()
+            if daemon.isIdle, isOver() { return }
+        }
+    }
+
+    private func wait() {
+        let left = nextBeatAt - SystemClock.monotonicMilliseconds()
+        func events(_ reads: Bool, _ writes: Bool) -> Int16 {
+            (reads ? Int16(POLLIN) : 0) | (writes ? Int16(POLLOUT) : 0)
+        }
+        var waiting = [
+            pollfd(fd: daemon.descriptor, events: events(true, daemon.wantsWrite), revents: 0),
+            pollfd(
+                fd: etcd.descriptor,
+                events: events(!daemon.isFull, etcd.wantsWrite),
+                revents: 0
+            ),
+        ]
+        poll(&waiting, 2, Int32(min(max(left, 0), 500)))
+    }
+
+    /// Makes a commit of the events of each revision.
+    private mutating func take(_ events: [EtcdEvent]) throws(LinkFailure) {
+        var start = 0
+        while start < events.count {
+            let revision = events[start].entry.modRevision
+            let end =
+                events[start...].firstIndex { $0.entry.modRevision != revision } ?? events.count
+            guard revision > seenRevision else {
+                throw .mustCompare("revision \(revision) came after revision \(seenRevision)")
+            }
+            seenRevision = revision
+            try commit(events[start..<end], revision)
+            start = end
+        }
+    }
+
+    private mutating func commit(
+        _ events: ArraySlice<EtcdEvent>,
+        _ revision: Int64
+    ) throws(LinkFailure) {
+        var changes: [[UInt8]] = []
+        for event in events {
+            changes += filter.arguments(of: event)
+            if event.entry.key == beatKey { note(event) }
+        }
+        guard !changes.isEmpty else { return }
+        guard changes.reduce(0, { $0 + $1.count }) <= 16 << 20 else {
+            throw .mustCompare("revision \(revision) has more than 16 MiB")
+        }
+        send(changes, revision)
+    }
+
+    private mutating func send(_ changes: [[UInt8]], _ revision: Int64) {
+        let words = [
+            "STATE.MIRROR", "COMMIT", "\(position.revision)", "\(revision)", position.stamp,
+        ]
+        daemon.send(words.map { Array($0.utf8) } + changes)
+        position.revision = revision
+        keptAt = SystemClock.monotonicMilliseconds()
+    }
+
+    // MARK: Beats
+
+    /// The node's own key has come in the stream: everything that the cluster had when it was set
+    /// came before it.
+    private mutating func note(_ event: EtcdEvent) {
+        position.stamp = event.isDelete ? "-" : MirrorStream.stamp(of: event.entry)
+        guard let beat, event.entry.value == beat.value else { return }
+        let age = SystemClock.monotonicMilliseconds() - beat.sentAt
+        daemon.send("STATE.MIRROR", "BEAT", "\(age)", "\(filter.refused.count)")
+        self.beat = nil
+    }
+
+    private mutating func beatIfDue() throws(LinkFailure) {
+        let now = SystemClock.monotonicMilliseconds()
+        if let beat {
+            _ = try etcd.answer(of: beat.call)
+            // A slow daemon keeps the stream back, not etcd.
+            guard now - beat.sentAt < MirrorStream.patience || daemon.isFull else {
+                throw .cluster("\(etcd.endpoint) does not answer")
+            }
+            return
+        }
+        guard now >= nextBeatAt else { return }
+        let value = MirrorStream.randomValue()
+        let call = try etcd.begin(.put, EtcdMessages.put(beatKey, value))
+        beat = Beat(value: value, sentAt: now, call: call)
+        nextBeatAt = now + MirrorStream.interval
+    }
+
+    /// Stores the position now and then, so that etcd may compact what is behind it.
+    private mutating func keepIfDue() {
+        let now = SystemClock.monotonicMilliseconds()
+        guard seenRevision > position.revision, now - keptAt > MirrorStream.keepInterval else {
+            return
+        }
+        send([], seenRevision)
+    }
+
+    private static func randomValue() -> [UInt8] {
+        Array(String(UInt64.random(in: .min ... .max), radix: 36).utf8)
+    }
+}

@@ -1,0 +1,143 @@
+import CLinux
+package import StateEngine
+import StateWire
+
+/// The cluster that some keys are a copy of.
+package struct MirrorOptions: Sendable {
+    /// Its keys.
+    package var prefix: MirroredPrefix
+    /// The uid of its link.
+    package var user: UInt32
+    /// The name of this machine in the cluster.
+    package var node: String
+    /// How long after the last proof its keys count as current, in milliseconds.
+    package var staleMilliseconds: Int64
+    /// Whether STATE.GET says of its keys how current they are.
+    package var saysAge: Bool
+
+    package init(
+        _ prefix: MirroredPrefix,
+        user: UInt32,
+        node: String,
+        staleMilliseconds: Int64,
+        saysAge: Bool
+    ) {
+        (self.prefix, self.user, self.node) = (prefix, user, node)
+        (self.staleMilliseconds, self.saysAge) = (staleMilliseconds, saysAge)
+    }
+}
+
+/// The copy of a cluster: who brings its changes, and how current it is.
+///
+/// Used only by the loop thread.
+final class Mirror {
+    let options: MirrorOptions
+    /// The connection of the link; nil if there is none.
+    var link: Connection?
+    /// The comparison under way.
+    var comparison: MirrorComparison?
+    /// Keys that cannot be here: the link counts them.
+    var refusedCount: Int64 = 0
+    /// The cluster's revision up to which everything is here, as of the last commit.
+    var revision: Int64 = 0
+    /// At this time, on the monotonic clock in milliseconds, the cluster had nothing that is not
+    /// here; nil if that was not seen since the start.
+    private(set) var provedAt: Int64?
+    /// Since when it is cut off, in milliseconds since 1970; nil if it is current.
+    private(set) var awaySince: Int64?
+    private(set) var reason = "no link has connected since the start"
+    private let timers: TimerQueue
+
+    init(_ options: MirrorOptions, _ timers: TimerQueue) {
+        (self.options, self.timers) = (options, timers)
+        awaySince = SystemClock.wallMilliseconds()
+    }
+
+    var isCurrent: Bool { awaySince == nil }
+
+    /// How old the last proof is, in milliseconds; nil if there was none since the start.
+    var age: Int64? { provedAt.map { max(0, SystemClock.monotonicMilliseconds() - $0) } }
+
+    /// How current a key is, for STATE.GET; nil if that is not to be said.
+    func currency(of key: Bytes) -> Currency? {
+        guard options.saysAge, options.prefix.holds(key) else { return nil }
+        return Currency(isCurrent: isCurrent, age: age ?? -1)
+    }
+
+    /// How current a key of a cluster is.
+    struct Currency {
+        let isCurrent: Bool
+        /// Milliseconds since the last proof; -1 if there was none.
+        let age: Int64
+    }
+
+    /// Takes a proof that nothing was missing `age` milliseconds ago.
+    ///
+    /// - Returns: Whether it was cut off until now.
+    func prove(age: Int64) -> Bool {
+        let time = SystemClock.monotonicMilliseconds() - age
+        provedAt = max(provedAt ?? time, time)
+        guard let due, due > SystemClock.monotonicMilliseconds() else { return false }
+        timers.set(.mirror, at: due)
+        defer { awaySince = nil }
+        return awaySince != nil
+    }
+
+    /// Why there will be no proof for now.
+    func note(_ reason: String) { self.reason = reason }
+
+    /// The proof is too old, unless a newer one has come.
+    ///
+    /// - Returns: Whether it was current until now.
+    func expire() -> Bool {
+        if let due, due > SystemClock.monotonicMilliseconds() {
+            timers.set(.mirror, at: due)
+            return false
+        }
+        guard isCurrent else { return false }
+        awaySince = SystemClock.wallMilliseconds()
+        return true
+    }
+
+    /// Until when it is current, on the monotonic clock in milliseconds.
+    private var due: Int64? { provedAt.map { $0 + options.staleMilliseconds } }
+}
+
+extension Mirror {
+    /// The fields of STATE.STATUS.
+    var report: [(String, String)] {
+        let since = awaySince.map { "away since \(UniversalTime.text($0)): \(reason)" }
+        return [
+            ("cluster", since ?? "current"),
+            ("cluster_prefix", options.prefix.text),
+            ("cluster_node", options.node),
+            ("cluster_revision", "\(revision)"),
+            ("cluster_age_ms", "\(age ?? -1)"),
+            ("cluster_refused", "\(refusedCount)"),
+        ]
+    }
+
+    /// The metrics.
+    func write(_ text: inout MetricsText) {
+        text.gauge(
+            "cluster_current",
+            "Whether the copy of the cluster is known to be complete.",
+            isCurrent ? 1 : 0
+        )
+        text.gauge(
+            "cluster_age_seconds",
+            "How long ago the copy was complete; -1 if that was not seen since the start.",
+            age.map { Double($0) / 1_000 } ?? -1
+        )
+        text.gauge(
+            "cluster_revision",
+            "The revision of the cluster that is here.",
+            Double(revision)
+        )
+        text.gauge(
+            "cluster_refused_keys",
+            "Keys of the cluster that cannot be here.",
+            Double(refusedCount)
+        )
+    }
+}

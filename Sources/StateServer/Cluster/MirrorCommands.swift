@@ -1,0 +1,214 @@
+import CLinux
+import StateEngine
+import StateWire
+
+/// STATE.MIRROR: the link of a cluster brings its changes.
+///
+/// The link is a process of its own, which knows the cluster and connects like any client. Each
+/// commit of the cluster is one commit here, in the same order, with the position in the same
+/// transaction: after a crash of either side it goes on there.
+struct MirrorCommands {
+    private let services: Services
+
+    init(_ services: Services) { self.services = services }
+
+    /// How current a key is; nil if that is not to be said.
+    func currency(of key: Bytes) -> Mirror.Currency? { services.mirror?.currency(of: key) }
+
+    // Not inlined into the switch of the commands: code that a SET does not need.
+    @inline(never)
+    func run(_ step: Command.MirrorStep, _ context: inout CommandContext) throws(StateError) {
+        guard let mirror = services.mirror else {
+            throw StateError(
+                .err,
+                "no keys belong to a cluster: no rule has backing: \"cluster\""
+            )
+        }
+        try requireLink(mirror, context)
+        if case .begin = step { return try begin(mirror, &context) }
+        guard mirror.link === context.connection else {
+            throw StateError(.conflict, "another link has begun; STATE.MIRROR BEGIN comes first")
+        }
+        switch step {
+        case .begin: break
+        case .commit(let after, let revision, let stamp, let changes):
+            try commit(changes, after: after, revision, stamp, mirror, &context)
+        case .beat(let age, let refusedCount):
+            mirror.refusedCount = refusedCount
+            if mirror.prove(age: age) { services.noteMirror(mirror, context.core) }
+            context.output.writeOK()
+        case .away(let reason):
+            mirror.note(reason.text)
+            context.output.writeOK()
+        case .resync(let history, let reason):
+            mirror.comparison = MirrorComparison(history: history.text, reason: reason.text)
+            context.output.writeOK()
+        case .rows(let rows):
+            if let shortage = context.core.admission.refusals.memoryShortage { throw shortage }
+            try comparison(of: mirror).compare(rows, context.core)
+            context.output.writeOK()
+        case .synced(let revision, let stamp):
+            try finish(comparison(of: mirror), revision, stamp, mirror, &context)
+        }
+    }
+
+    private func requireLink(
+        _ mirror: Mirror,
+        _ context: borrowing CommandContext
+    ) throws(StateError) {
+        guard context.connection.peer.uid == mirror.options.user else {
+            throw StateError(
+                .noPermission,
+                "uid \(context.connection.peer.uid) is not the link of the cluster, which is uid "
+                    + "\(mirror.options.user) (cluster.user in the configuration)"
+            )
+        }
+        guard !context.isExecuting else {
+            throw StateError(.err, "STATE.MIRROR is not allowed inside MULTI")
+        }
+    }
+
+    private func comparison(of mirror: Mirror) throws(StateError) -> MirrorComparison {
+        if let comparison = mirror.comparison { return comparison }
+        throw StateError(.conflict, "no comparison was begun: STATE.MIRROR RESYNC comes first")
+    }
+
+    private func position(
+        _ mirror: Mirror,
+        _ context: inout CommandContext
+    ) -> MirrorPosition {
+        let text = context.core.metadataText(MirrorPosition.metadataName, &context.receipt)
+        return MirrorPosition(text, of: mirror.options.prefix)
+            ?? MirrorPosition(of: mirror.options.prefix)
+    }
+
+    private func begin(
+        _ mirror: Mirror,
+        _ context: inout CommandContext
+    ) throws(StateError) {
+        if mirror.link !== context.connection {
+            mirror.note("the link has connected, and nothing has come yet")
+        }
+        mirror.link = context.connection
+        mirror.comparison = nil
+        let peer = context.connection.peer
+        if context.connection.session.cause == nil {
+            context.connection.session.cause = context.core.retainCause(
+                Cause(uid: peer.uid, gid: peer.gid, pid: 0, command: "etcd")
+            )
+        }
+        let position = position(mirror, &context)
+        mirror.revision = position.revision
+        context.output.writeMap(6, context.version)
+        context.output.writeBulk("prefix")
+        context.output.writeBulk(mirror.options.prefix.bytes)
+        context.output.writeField("node", mirror.options.node)
+        context.output.writeField("history", position.history)
+        context.output.writeField("revision", position.revision)
+        context.output.writeField("stamp", position.stamp)
+        context.output.writeField(
+            "value_bytes",
+            Int64(services.settings.options.limits.valueByteCount)
+        )
+    }
+
+    private func commit(
+        _ changes: [Command.MirrorChange],
+        after: Int64,
+        _ revision: Int64,
+        _ stamp: Bytes,
+        _ mirror: Mirror,
+        _ context: inout CommandContext
+    ) throws(StateError) {
+        var position = position(mirror, &context)
+        guard !position.history.isEmpty, position.revision == after, revision > after else {
+            throw StateError(
+                .conflict,
+                "revision \(revision) of the cluster comes after \(after), and here it is at "
+                    + "\(position.revision)"
+            )
+        }
+        for change in changes { try requireOrder(of: change, mirror, context.core) }
+        (position.revision, position.stamp) = (revision, stamp.text)
+        let text = position.text
+        try context.write(waitingFor: .storage) { (transaction) throws(StateError) in
+            // First, for it counts against the limits of a transaction, which the changes may exceed.
+            try transaction.setMetadata(MirrorPosition.metadataName, to: text)
+            for change in changes {
+                try transaction.mirror(change.key, change.value, version: change.version)
+            }
+        }
+        mirror.revision = revision
+        context.output.writeOK()
+    }
+
+    /// Each change must follow on what is here: else one is missing.
+    private func requireOrder(
+        of change: Command.MirrorChange,
+        _ mirror: Mirror,
+        _ core: KeyspaceCore
+    ) throws(StateError) {
+        let shown = StateError.quoted(change.key)
+        guard mirror.options.prefix.holds(change.key) else {
+            throw StateError(.conflict, "key \(shown) does not belong to the cluster")
+        }
+        guard change.follows else { return }
+        let known = core.mirroredVersion(of: change.key)
+        if change.value == nil ? known > 0 : known == change.version - 1 { return }
+        let what = change.value == nil ? "its deletion" : "version \(change.version)"
+        throw StateError(
+            .conflict,
+            "\(what) of key \(shown) does not follow on version \(known), which is here"
+        )
+    }
+
+    private func finish(
+        _ comparison: MirrorComparison,
+        _ revision: Int64,
+        _ stamp: Bytes,
+        _ mirror: Mirror,
+        _ context: inout CommandContext
+    ) throws(StateError) {
+        mirror.comparison = nil
+        comparison.finish(context.core)
+        var position = position(mirror, &context)
+        if position.history.isEmpty, comparison.presentCount > 0 {
+            throw foreignKeys(comparison, mirror)
+        }
+        position.history = comparison.history
+        (position.revision, position.stamp) = (revision, stamp.text)
+        let text = position.text
+        try context.write(waitingFor: .storage) { (transaction) throws(StateError) in
+            try transaction.setMetadata(MirrorPosition.metadataName, to: text)
+            for change in comparison.changes {
+                try change.key.withBorrowed { (key) throws(StateError) in
+                    guard let value = change.value else {
+                        return try transaction.mirror(key, nil, version: 0)
+                    }
+                    try value.withBorrowed { (value) throws(StateError) in
+                        try transaction.mirror(key, value, version: change.version)
+                    }
+                }
+            }
+        }
+        mirror.revision = revision
+        services.settings.options.log(
+            .notice,
+            .clusterCompared,
+            "compared with the cluster at its revision \(revision): "
+                + "\(comparison.changes.count) keys differed (\(comparison.reason))"
+        )
+        context.output.writeOK()
+    }
+
+    /// Before the first comparison the keys here are not copies, and would be lost.
+    private func foreignKeys(_ comparison: MirrorComparison, _ mirror: Mirror) -> StateError {
+        let prefix = mirror.options.prefix.bytes.withUnsafeBytes { StateError.quoted($0) }
+        return StateError(
+            .rejected,
+            "\(comparison.presentCount) keys below \(prefix) are not what the cluster has, and would "
+                + "be replaced or deleted: remove the rule with backing: \"cluster\", then "
+                + "statectl export and statectl delete these keys, and add the rule again"
+        )
+    }
+}

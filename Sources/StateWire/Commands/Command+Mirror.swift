@@ -1,0 +1,115 @@
+package import StateModel
+
+extension Command {
+    /// A step of the link that brings the changes of a cluster, see `docs/cluster.md`.
+    package enum MirrorStep {
+        /// The connection is the link from now on, instead of any other.
+        case begin
+        /// A commit of the cluster, at a revision of its own, that follows on `after`.
+        ///
+        /// Without changes only the position moves on. The stamp is what the link compares when it
+        /// connects again: it must find it in the same history.
+        case commit(after: Int64, revision: Int64, stamp: Bytes, [MirrorChange])
+        /// Everything that the cluster had `age` milliseconds ago has been sent.
+        case beat(age: Int64, refusedCount: Int64)
+        /// The cluster cannot be reached.
+        case away(reason: Bytes)
+        /// What is here must be compared with all that the cluster has: rows, in order of their
+        /// keys, then ``synced(revision:stamp:)``.
+        case resync(history: Bytes, reason: Bytes)
+        case rows([MirrorChange])
+        case synced(revision: Int64, stamp: Bytes)
+    }
+
+    /// A change of a key of a cluster.
+    package struct MirrorChange {
+        package let key: Bytes
+        /// Nil if it was deleted.
+        package let value: Bytes?
+        /// How often the key was set since it was created; 0 if it was deleted.
+        package let version: Int64
+        /// Whether it must follow on the version that is here.
+        package let follows: Bool
+    }
+}
+
+/// The longest stamp and the longest name of a history, in bytes.
+private let stampByteCount = 256
+
+/// Parses the arguments of STATE.MIRROR.
+func readMirror(_ arguments: Arguments) throws(StateError) -> Command {
+    let count = arguments.count
+    if arguments.isWord(0, "COMMIT"), count >= 4 {
+        let after = try revision(arguments[1])
+        let next = try revision(arguments[2])
+        let stamp = try stamp(arguments[3])
+        let changes = try changes(arguments.dropFirst(4))
+        return .stateMirror(.commit(after: after, revision: next, stamp: stamp, changes))
+    }
+    if arguments.isWord(0, "BEAT"), count == 3 {
+        let age = try StateWire.count(arguments[1], from: 0, "the age")
+        let refusedCount = try StateWire.count(arguments[2], from: 0, "the number of keys")
+        return .stateMirror(.beat(age: age, refusedCount: refusedCount))
+    }
+    if arguments.isWord(0, "ROWS"), count > 1, (count - 1) % 3 == 0 {
+        return .stateMirror(.rows(try rows(arguments.dropFirst(1))))
+    }
+    if arguments.isWord(0, "AWAY"), count == 2 { return .stateMirror(.away(reason: arguments[1])) }
+    if arguments.isWord(0, "RESYNC"), count == 3 {
+        let history = try stamp(arguments[1])
+        return .stateMirror(.resync(history: history, reason: arguments[2]))
+    }
+    if arguments.isWord(0, "SYNCED"), count == 3 {
+        let revision = try revision(arguments[1])
+        return .stateMirror(.synced(revision: revision, stamp: try stamp(arguments[2])))
+    }
+    if arguments.isWord(0, "BEGIN"), count == 1 { return .stateMirror(.begin) }
+    throw syntaxError(
+        "STATE.MIRROR takes BEGIN, COMMIT after revision stamp [change…], BEAT age refused, AWAY "
+            + "reason, RESYNC history reason, ROWS key version value…, or SYNCED revision stamp"
+    )
+}
+
+private func changes(_ arguments: Arguments) throws(StateError) -> [Command.MirrorChange] {
+    var changes: [Command.MirrorChange] = []
+    var cursor = OptionCursor(arguments)
+    while !cursor.isAtEnd {
+        if let name = cursor.value(of: "DELETE") {
+            changes.append(.init(key: try key(name), value: nil, version: 0, follows: true))
+            continue
+        }
+        let follows = cursor.take("SET")
+        guard follows || cursor.take("REPLACE"), arguments.count - cursor.index >= 3 else {
+            throw syntaxError("in change \(changes.count + 1) of STATE.MIRROR COMMIT")
+        }
+        let name = try key(cursor.takeNext())
+        let version = try count(cursor.takeNext(), from: 1, "the version")
+        let value = cursor.takeNext()
+        changes.append(.init(key: name, value: value, version: version, follows: follows))
+    }
+    return changes
+}
+
+private func rows(_ arguments: Arguments) throws(StateError) -> [Command.MirrorChange] {
+    var rows: [Command.MirrorChange] = []
+    var cursor = OptionCursor(arguments)
+    while !cursor.isAtEnd {
+        let name = try key(cursor.takeNext())
+        let version = try count(cursor.takeNext(), from: 1, "the version")
+        let value = cursor.takeNext()
+        rows.append(.init(key: name, value: value, version: version, follows: false))
+    }
+    return rows
+}
+
+/// A line of the position, which is stored as text.
+private func stamp(_ bytes: Bytes) throws(StateError) -> Bytes {
+    let isText = bytes.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+    guard isText, bytes.count <= stampByteCount else {
+        throw StateError(
+            .err,
+            "\(StateError.quoted(bytes)) is not a stamp: at most \(stampByteCount) printable bytes"
+        )
+    }
+    return bytes
+}

@@ -1,0 +1,183 @@
+import Glibc
+import StateClient
+import StateEngine
+import StateTestSupport
+import Testing
+
+/// The copy of a prefix of a real etcd, brought by the real `stated-etcd`.
+final class ClusterTests {
+    private let directory: TemporaryDirectory
+    private let etcd: EtcdMember
+    private let daemon: Daemon
+    private var link: pid_t = 0
+    private let certificates: String?
+
+    convenience init() throws { try self.init(certificates: nil) }
+
+    private init(certificates: String?) throws {
+        self.certificates = certificates
+        directory = try TemporaryDirectory()
+        etcd = try EtcdMember(certificates: certificates)
+        let text = """
+            { cluster: { user: "\(geteuid())", node: "n1" }, limits: { valueBytes: "1KiB" },
+              rules: [{ keys: "app/", backing: "cluster" }] }
+            """
+        daemon = try Daemon("--config", try directory.write(Array(text.utf8), to: "stated.json5"))
+        try startLink()
+    }
+
+    deinit { endLink() }
+
+    private func startLink() throws {
+        let log = open(directory.path(of: "link"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+        defer { close(log) }
+        let files =
+            certificates.map {
+                ["--ca", "\($0)/ca.pem", "--cert", "\($0)/node.pem", "--key", "\($0)/node-key.pem"]
+            } ?? []
+        link = try spawn(
+            builtProgram("stated-etcd"),
+            (["--endpoints", etcd.url, "--socket", daemon.socketPath] + files).map {
+                Array($0.utf8)
+            },
+            [:],
+            descriptors: [log, log, log]
+        )
+    }
+
+    private func endLink() {
+        guard link > 0 else { return }
+        kill(link, SIGKILL)
+        var status: Int32 = 0
+        waitpid(link, &status, 0)
+        link = 0
+    }
+
+    private var log: String {
+        (try? readFile(directory.path(of: "link"))).map { String(decoding: $0, as: UTF8.self) }
+            ?? ""
+    }
+
+    /// The values here.
+    private func values() throws -> [String: String] {
+        let lines = try Statectl.run(daemon, "list", "app/").text.split(separator: "\n")
+        let pairs = lines.map { $0.split(separator: " = ", maxSplits: 1).map(String.init) }
+        return Dictionary(uniqueKeysWithValues: pairs.map { ($0[0], $0[1]) })
+    }
+
+    /// Waits until the values here are those of the cluster.
+    private func expectSame(sourceLocation: SourceLocation = #_sourceLocation) throws {
+        let wanted = try etcd.values("app/")
+        let isSame = try eventually { try values() == wanted }
+        let text = log
+        #expect(isSame, "\(text)\(daemon.log)", sourceLocation: sourceLocation)
+    }
+
+    private func status(_ name: String) throws -> String {
+        try daemon.connect().status().first { $0.name == name }?.text ?? ""
+    }
+
+    private func waitFor(_ state: String) throws {
+        #expect(try eventually { try status("cluster").hasPrefix(state) }, "\(log)\(daemon.log)")
+    }
+
+    @Test func `a copy follows its cluster, through the ends of link and daemon`() throws {
+        try waitFor("current")
+        try etcd.put([("app/a", "1"), ("app/b", "2"), ("other", "3")])
+        try etcd.put([("app/a", "4"), ("app/c", "5")])
+        try etcd.control("del", "app/b")
+        try expectSame()
+        endLink()
+        try etcd.put([("app/a", "6"), ("app/b", "7")])
+        try startLink()
+        try expectSame()
+        for round in 0..<5 {
+            for number in 0..<10 { try etcd.put([("app/k\(number)", "\(round)")]) }
+            daemon.kill()
+            try etcd.put([("app/while", "\(round)")])
+            try daemon.start()
+        }
+        try expectSame()
+        // Nothing was compared anew: each commit of the cluster was brought once.
+        #expect(daemon.log.split(separator: "\n").count { $0.contains("compared") } == 1)
+        let versions = try daemon.connect().entry(for: "app/k3").map(\.version)
+        #expect(versions == 5)
+    }
+
+    @Test func `a history that was compacted or restored is compared`() throws {
+        try waitFor("current")
+        try etcd.put([("app/a", "1"), ("app/b", "2")])
+        try expectSame()
+        let snapshot = directory.path(of: "snapshot")
+        try etcd.control("snapshot", "save", snapshot)
+        try etcd.put([("app/a", "lost")])
+        try expectSame()
+        endLink()
+        try etcd.control("del", "app/b")
+        try etcd.put([("app/c", "3")])
+        try etcd.control("compact", "\(try etcd.revision())")
+        try startLink()
+        try expectSame()
+        #expect(daemon.log.contains("compacted its history"))
+        // The number of the cluster stays, and soon its revision is beyond that of the copy.
+        try etcd.restore(snapshot)
+        for number in 0..<20 { try etcd.put([("app/n\(number)", "x")]) }
+        try expectSame()
+        #expect(daemon.log.contains("restored") || daemon.log.contains("before"))
+    }
+
+    @Test func `a copy that is cut off says so, and serves on`() throws {
+        try waitFor("current")
+        try etcd.put([("app/a", "1")])
+        try expectSame()
+        etcd.pause()
+        try waitFor("away since")
+        #expect(try values() == ["app/a": "1"])
+        etcd.goOn()
+        try waitFor("current")
+    }
+
+    @Test func `what cannot be here is counted, and left out`() throws {
+        try waitFor("current")
+        try etcd.put([("app/a", "1"), ("app/big", "small"), ("app/dir/", "x")])
+        try expectRefused(1)
+        let large = String(repeating: "x", count: 2_000)
+        try etcd.put([("app/big", large), ("app/a", "2")])
+        try expectRefused(2)
+        #expect(try values() == ["app/a": "2"])
+        try etcd.put([("app/big", "small again"), ("app/a", "3")])
+        try expectRefused(1)
+        #expect(try values()["app/big"] == "small")
+    }
+
+    private func expectRefused(_ count: Int) throws {
+        #expect(try eventually { try status("cluster_refused") == "\(count)" }, "\(log)")
+    }
+
+    @Test func `a cluster is reached by TLS, with certificates on both sides`() throws {
+        let place = try TemporaryDirectory()
+        let made = try runCommand(
+            "/bin/bash",
+            [
+                "-c",
+                """
+                cd \(place.path) && openssl req -x509 -newkey ec -pkeyopt \
+                ec_paramgen_curve:P-256 -nodes -keyout ca-key.pem -out ca.pem -subj /CN=ca -days 2 &&
+                openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout node-key.pem \
+                -out node.csr -subj /CN=n1 && openssl x509 -req -in node.csr -CA ca.pem -CAkey \
+                ca-key.pem -CAcreateserial -days 2 -out node.pem -extfile <(echo \
+                subjectAltName=IP:127.0.0.1)
+                """,
+            ]
+        )
+        try #require(made.exitCode == 0, "\(made)")
+        let secure = try ClusterTests(certificates: place.path)
+        try secure.etcd.put([("app/a", "1")])
+        try secure.expectSame()
+        // Another authority is not trusted.
+        secure.endLink()
+        try place.write(readFile("/etc/ssl/certs/ca-certificates.crt"), to: "ca.pem")
+        try secure.startLink()
+        #expect(eventually { secure.log.contains("certificate of 127.0.0.1") }, "\(secure.log)")
+    }
+}
