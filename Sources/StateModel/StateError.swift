@@ -30,6 +30,8 @@ public struct StateError: Error, Hashable, Sendable {
         public static let compacted = Code("COMPACTED")
         /// A transaction was undone.
         public static let executionAborted = Code("EXECABORT")
+        /// The copy of a cluster may be behind, and its rule refuses to serve it then.
+        public static let stale = Code("STALE")
         /// A protocol version that is not supported.
         public static let noProtocol = Code("NOPROTO")
         /// A store that another process owns; never on the wire.

@@ -16,14 +16,15 @@ struct MirrorTests {
     static func mirror(
         _ options: inout ServerOptions,
         user: UInt32 = geteuid(),
-        staleMilliseconds: Int64 = 600_000
+        staleMilliseconds: Int64 = 600_000,
+        staleness: MirrorOptions.Staleness = .tell
     ) {
         options.mirror = MirrorOptions(
             MirroredPrefix(Array("app/".utf8)),
             user: user,
             node: "n1",
             staleMilliseconds: staleMilliseconds,
-            saysAge: true
+            staleness: staleness
         )
     }
 
@@ -50,6 +51,7 @@ struct MirrorTests {
     {
         let watcher = try server.connect(3)
         _ = try watcher.ask("STATE.WATCH app/ BY")
+        #expect(try watcher.next().pushKind == "state.away")
         let link = try link()
         try link.expect(
             """
@@ -107,7 +109,7 @@ struct MirrorTests {
         _ = try link()
         let client = try server.connect(3)
         _ = try client.ask("SET k v")
-        #expect(try client.ask(command).errorText?.hasPrefix("READONLY") == true, "\(command)")
+        #expect(try client.ask(command).errorText?.hasPrefix("REJECTED") == true, "\(command)")
         #expect(server.durable() == ["app/a": "x", "app/b": "y", "k": "v"])
     }
 
@@ -115,6 +117,7 @@ struct MirrorTests {
         let link = try link()
         let watcher = try server.connect(3)
         _ = try watcher.ask("STATE.WATCH app/")
+        #expect(try watcher.next().pushKind == "state.away")
         try link.expect(
             """
             > STATE.MIRROR RESYNC h2 restored
@@ -213,6 +216,7 @@ struct MirrorTests {
             try server.connect(3), try server.connect(3), try server.connect(3)
         )
         _ = try watcher.ask("STATE.WATCH app/*/x")
+        #expect(try watcher.next().pushKind == "state.away")
         _ = try other.ask("STATE.WATCH apple")
         for step in ["BEGIN", "RESYNC h first", "ROWS app/a 1 x", "SYNCED 10 -"] {
             _ = try link.ask("STATE.MIRROR \(step)")
@@ -252,5 +256,29 @@ struct MirrorTests {
         #expect(try link.next(2).allSatisfy { $0.errorText != nil })
         #expect(try link.ask("STATE.MIRROR BEGIN")["revision"] == .integer(10))
         #expect(server.durable() == ["app/a": "x"])
+    }
+
+    @Test func `a rule may refuse reads of what may be behind`() throws {
+        let server = try ServedKeyspace {
+            MirrorTests.mirror(&$0, staleMilliseconds: 600_000, staleness: .refuse)
+        }
+        let (link, client) = (try server.connect(3), try server.connect(3))
+        for step in ["BEGIN", "RESYNC h first", "ROWS app/a 1 x", "SYNCED 10 -"] {
+            _ = try link.ask("STATE.MIRROR \(step)")
+        }
+        _ = try client.ask("SET k v")
+        let reads = ["GET app/a", "MGET k app/a", "STATE.GET app/a", "STATE.LIST /", "KEYS app/*"]
+        for read in reads {
+            let refused = try client.ask(read).errorText
+            #expect(refused?.hasPrefix("STALE app/ may be behind") == true, "\(read)")
+        }
+        for read in ["GET k", "STATE.LIST k", "PING", "STATE.STATUS", "STATE.GET k"] {
+            #expect(try client.ask(read).errorText == nil, "\(read)")
+        }
+        _ = try client.ask("MULTI")
+        #expect(try client.ask("GET app/a").errorText?.hasPrefix("STALE") == true)
+        #expect(try client.ask("EXEC").errorText?.hasPrefix("EXECABORT") == true)
+        _ = try link.ask("STATE.MIRROR BEAT 0 0")
+        for read in reads { #expect(try client.ask(read).errorText == nil, "\(read)") }
     }
 }

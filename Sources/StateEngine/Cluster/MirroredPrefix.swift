@@ -30,7 +30,7 @@ package final class MirroredPrefix: Sendable {
     private func refusal(of key: Bytes) -> StateError {
         let prefix = bytes.withUnsafeBytes { StateError.quoted($0) }
         return StateError(
-            .readOnly,
+            .rejected,
             "key \(StateError.quoted(key)) belongs to the cluster, of which \(prefix) is a copy "
                 + "that can only be read here; write it to etcd, for instance with etcdctl put"
         )

@@ -9,6 +9,8 @@ extension Rule {
         case serve
         /// The same, and STATE.GET says how old it is.
         case mark
+        /// An error.
+        case refuse
     }
 
     /// How long after the last proof the copy counts as current, unless a rule says it.

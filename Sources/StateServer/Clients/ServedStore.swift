@@ -20,6 +20,8 @@ extension Registry {
         var hasMonitors = false
         /// Whether a rule has reads logged.
         var logsReads = false
+        /// Whether reads of the copy of a cluster are refused now.
+        var refusesStale = false
     }
 
     /// How many there are, and have been.

@@ -12,18 +12,28 @@ package struct MirrorOptions: Sendable {
     package var node: String
     /// How long after the last proof its keys count as current, in milliseconds.
     package var staleMilliseconds: Int64
-    /// Whether STATE.GET says of its keys how current they are.
-    package var saysAge: Bool
+    /// What reads of its keys get while they may be behind.
+    package var staleness: Staleness
+
+    /// What reads get while the copy of a cluster may be behind.
+    package enum Staleness: Sendable {
+        /// The value.
+        case serve
+        /// The same, and STATE.GET says how old it is.
+        case tell
+        /// An error.
+        case refuse
+    }
 
     package init(
         _ prefix: MirroredPrefix,
         user: UInt32,
         node: String,
         staleMilliseconds: Int64,
-        saysAge: Bool
+        staleness: Staleness
     ) {
         (self.prefix, self.user, self.node) = (prefix, user, node)
-        (self.staleMilliseconds, self.saysAge) = (staleMilliseconds, saysAge)
+        (self.staleMilliseconds, self.staleness) = (staleMilliseconds, staleness)
     }
 }
 
@@ -47,10 +57,16 @@ final class Mirror {
     private(set) var awaySince: Int64?
     private(set) var reason = "no link has connected since the start"
     private let timers: TimerQueue
+    private let registry: Registry
 
-    init(_ options: MirrorOptions, _ timers: TimerQueue) {
-        (self.options, self.timers) = (options, timers)
-        awaySince = SystemClock.wallMilliseconds()
+    init(_ options: MirrorOptions, _ timers: TimerQueue, _ registry: Registry) {
+        (self.options, self.timers, self.registry) = (options, timers, registry)
+        setAway(since: SystemClock.wallMilliseconds())
+    }
+
+    private func setAway(since time: Int64?) {
+        awaySince = time
+        registry.observers.refusesStale = time != nil && options.staleness == .refuse
     }
 
     var isCurrent: Bool { awaySince == nil }
@@ -60,7 +76,7 @@ final class Mirror {
 
     /// How current a key is, for STATE.GET; nil if that is not to be said.
     func currency(of key: Bytes) -> Currency? {
-        guard options.saysAge, options.prefix.holds(key) else { return nil }
+        guard options.staleness != .serve, options.prefix.holds(key) else { return nil }
         return Currency(isCurrent: isCurrent, age: age ?? -1)
     }
 
@@ -79,7 +95,7 @@ final class Mirror {
         provedAt = max(provedAt ?? time, time)
         guard let due, due > SystemClock.monotonicMilliseconds() else { return false }
         timers.set(.mirror, at: due)
-        defer { awaySince = nil }
+        defer { setAway(since: nil) }
         return awaySince != nil
     }
 
@@ -95,7 +111,7 @@ final class Mirror {
             return false
         }
         guard isCurrent else { return false }
-        awaySince = SystemClock.wallMilliseconds()
+        setAway(since: SystemClock.wallMilliseconds())
         return true
     }
 

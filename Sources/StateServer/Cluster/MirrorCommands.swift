@@ -12,6 +12,8 @@ struct MirrorCommands {
 
     init(_ services: Services) { self.services = services }
 
+    var mirror: Mirror? { services.mirror }
+
     /// How current a key is; nil if that is not to be said.
     func currency(of key: Bytes) -> Mirror.Currency? { services.mirror?.currency(of: key) }
 

@@ -40,6 +40,54 @@ extension Services {
     }
 }
 
+extension MirrorCommands {
+    /// Refuses to read keys of a cluster, because the copy may be behind and its rule says so: a
+    /// command that names such a key, or lists a pattern that may match one.
+    ///
+    /// What was at a revision or a time is read all the same.
+    ///
+    /// - Throws: ``StateError/Code/stale``; a transaction that queues the command is refused.
+    func refuseStale(
+        _ verb: Verb,
+        _ arguments: Arguments,
+        _ context: borrowing CommandContext
+    ) throws(StateError) {
+        guard let mirror, !verb.isWrite, !verb.looksBack(arguments),
+            mirror.isNamed(by: verb, arguments)
+        else { return }
+        context.connection.session.transaction?.refuse()
+        throw mirror.refusal
+    }
+}
+
+extension Mirror {
+    /// Whether a command names a key of the cluster, or lists a pattern that may match one.
+    fileprivate func isNamed(by verb: Verb, _ arguments: Arguments) -> Bool {
+        let keys = verb.keys
+        if keys.first > 0 {
+            let last = keys.last < 0 ? arguments.count + keys.last : keys.last
+            for index in stride(from: keys.first, through: last, by: max(1, keys.step))
+            where index < arguments.count && options.prefix.holds(arguments[index]) {
+                return true
+            }
+        }
+        guard verb.name == .stateList || verb.name == .keys, arguments.count > 1,
+            let pattern = try? Pattern(arguments[1])
+        else { return false }
+        return options.prefix.meets(pattern)
+    }
+
+    fileprivate var refusal: StateError {
+        let proof =
+            age.map { "it was complete \($0) ms ago" } ?? "it was not complete since the start"
+        return StateError(
+            .stale,
+            "\(options.prefix.text) may be behind the cluster, and its rule has stale: \"refuse\": "
+                + "\(proof); \(reason)"
+        )
+    }
+}
+
 extension Server {
     /// The proof of the copy may be too old now.
     func expireMirror() {

@@ -97,6 +97,9 @@ final class Dispatcher {
             running = verb
             let client = context.connection.session.tracking
             if let client { client.revisionBefore = context.core.newestRevision }
+            if registry.observers.refusesStale {
+                try state.mirror.refuseStale(verb, arguments, context)
+            }
             // Nearly all commands have few arguments.
             if arguments.count > 64 { try settings.options.checkSteps(verb, arguments, context) }
             // `if let` would retain it; nearly all commands are outside of a transaction.
@@ -267,23 +270,6 @@ extension Dispatcher {
         case .hello, .authenticate, .ping, .echo, .quit, .reset, .select, .client,
             .configuration, .time:
             try session.run(command, context)
-        }
-    }
-}
-
-extension Verb {
-    /// The cost of a command, relative to one that reads or writes a small value.
-    ///
-    /// The clock is checked after each 16, and may end the slice.
-    func weight(byteCount: Int, hasRules: Bool) -> Int {
-        switch name {
-        case .get, .ping, .echo, .exists, .type, .strlen, .stateGet, .ttl, .pttl, .getrange:
-            1 + byteCount >> 10
-        case .set, .incr, .incrby, .decr, .decrby, .append, .getdel, .stateSet, .del, .setex,
-            .psetex, .getex, .expire, .pexpire, .persist, .setnx, .getset, .setrange:
-            // Checking a schema may take long for one value.
-            (hasRules ? 63 : 1) + byteCount >> 10
-        default: 64
         }
     }
 }

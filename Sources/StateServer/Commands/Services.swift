@@ -52,7 +52,7 @@ final class Services {
         quotas = ClientQuotas(registry, gate)
         listings = Listings(access, work, gate)
         backups = Backups(keyspace)
-        mirror = settings.options.mirror.map { [timers] in Mirror($0, timers) }
+        mirror = settings.options.mirror.map { [timers] in Mirror($0, timers, registry) }
         history = HistoryReader(keyspace, registry, access, wake: wake)
     }
 }

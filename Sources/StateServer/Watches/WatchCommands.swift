@@ -54,6 +54,12 @@ struct WatchCommands {
         context.output.writeField("revision", context.core.revisions.durable)
         context.output.writeBulk("epoch")
         context.output.writeBulk(context.core.epoch.description)
+        if let mirror = services.mirror, !mirror.isCurrent,
+            set.patterns.contains(where: mirror.options.prefix.meets)
+        {
+            let revision = context.core.revisions.durable
+            watcher.format.writeNotice("state.away", revision, to: &context.output)
+        }
     }
 
     /// Adds a watch, which was checked.

@@ -14,7 +14,7 @@ extension Options {
             user: user,
             node: configuration.cluster.node ?? Options.hostName,
             staleMilliseconds: Int64((rule.staleTime ?? Rule.staleTime) / .milliseconds(1)),
-            saysAge: rule.staleness != .serve
+            staleness: MirrorOptions.Staleness(rule.staleness ?? .mark)
         )
     }
 
@@ -26,5 +26,15 @@ extension Options {
             decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) },
             as: UTF8.self
         )
+    }
+}
+
+extension MirrorOptions.Staleness {
+    init(_ written: Rule.Staleness) {
+        switch written {
+        case .serve: self = .serve
+        case .mark: self = .tell
+        case .refuse: self = .refuse
+        }
     }
 }
