@@ -60,6 +60,7 @@ struct ManualTests {
         "owner": "'root', backing: 'file', directory: '/srv/x'",
         "group": "'root', backing: 'file', directory: '/srv/x'",
         "trim": "true, backing: 'file', directory: '/srv/x'",
+        "stale": "'serve', backing: 'cluster'", "staleAfter": "'5s', backing: 'cluster'",
         "shared": "true, backing: 'file', directory: '/srv/x'", "durability": "'synced'",
         "commitEvery": "'5s', durability: 'interval'", "history": "5", "expire": "'5m'",
         "lifetime": "'connection'",

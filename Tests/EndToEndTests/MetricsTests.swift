@@ -27,7 +27,15 @@ struct MetricsTests {
     @Test func `docs/operations.md says of each metric what it is, and what to do if it is high`()
         throws
     {
-        let daemon = try Daemon()
+        // Without a cluster there is no metric of one.
+        let directory = try TemporaryDirectory()
+        let configuration = try directory.write(
+            Array(
+                "{ cluster: { user: 'root' }, rules: [{ keys: 'c/', backing: 'cluster' }] }".utf8
+            ),
+            to: "stated.json5"
+        )
+        let daemon = try Daemon("--config", configuration)
         // Without a handler there is no metric of handlers.
         let handler = ["--name", "h", "--count", "1", "--timeout", "1ms", "--", "true"]
         _ = try Statectl.run(["--socket", daemon.socketPath, "watch", "a/"] + handler)

@@ -277,6 +277,11 @@ extension Verb.Name {
         case .stateDefaults: [VisibilityRow("STATE.DEFAULTS")]
         case .stateCheck: [VisibilityRow("STATE.CHECK"), VisibilityRow("STATE.CHECK AREA")]
         case .stateClaim: [.alone("STATE.CLAIM KEY"), .alone("STATE.CLAIM 0000000500000000")]
+        case .stateMirror:
+            [
+                VisibilityRow("STATE.MIRROR BEGIN"),
+                VisibilityRow("STATE.MIRROR COMMIT 1 2 s DELETE KEY"),
+            ]
         default: []
         }
     }

@@ -17,7 +17,7 @@ struct MirrorTests {
         _ options: inout ServerOptions,
         user: UInt32 = geteuid(),
         staleMilliseconds: Int64 = 600_000,
-        staleness: MirrorOptions.Staleness = .tell
+        staleness: MirrorOptions.Staleness = .dated
     ) {
         options.mirror = MirrorOptions(
             MirroredPrefix(Array("app/".utf8)),

@@ -8,7 +8,7 @@ extension Rule {
         /// The value.
         case serve
         /// The same, and STATE.GET says how old it is.
-        case mark
+        case dated = "mark"
         /// An error.
         case refuse
     }

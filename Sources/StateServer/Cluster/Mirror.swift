@@ -20,7 +20,7 @@ package struct MirrorOptions: Sendable {
         /// The value.
         case serve
         /// The same, and STATE.GET says how old it is.
-        case tell
+        case dated
         /// An error.
         case refuse
     }

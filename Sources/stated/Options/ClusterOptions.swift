@@ -14,7 +14,7 @@ extension Options {
             user: user,
             node: configuration.cluster.node ?? Options.hostName,
             staleMilliseconds: Int64((rule.staleTime ?? Rule.staleTime) / .milliseconds(1)),
-            staleness: MirrorOptions.Staleness(rule.staleness ?? .mark)
+            staleness: MirrorOptions.Staleness(rule.staleness ?? .dated)
         )
     }
 
@@ -33,7 +33,7 @@ extension MirrorOptions.Staleness {
     init(_ written: Rule.Staleness) {
         switch written {
         case .serve: self = .serve
-        case .mark: self = .tell
+        case .dated: self = .dated
         case .refuse: self = .refuse
         }
     }
