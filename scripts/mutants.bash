@@ -86,6 +86,25 @@ mutants=(
     "Sources/StateEngine/Watching/Watcher+Advancing.swift"
     's/for (key, change) in pending { latest?.add(key, change) }//'
     "STATED_WATCH_SECONDS=20" "every guarantee of a watch"
+
+    # One for each way in which a copy of a cluster could become another.
+    "mirror-order"
+    "ordered: a change of a cluster need not follow on what is here"
+    "Sources/StateServer/Cluster/MirrorCommands.swift"
+    's/known == change.version - 1/known >= 0/'
+    "STATED_TEST=1" "MirrorTests"
+
+    "mirror-position"
+    "atomic: the position of a copy is stored before its commit, not in it"
+    "Sources/StateServer/Cluster/MirrorCommands.swift"
+    '/private func commit(/,/^    }/{s/try context.write(waitingFor: .storage) { (transaction) throws(StateError) in/try context.write(waitingFor: .storage) { (first) throws(StateError) in try first.setMetadata(MirrorPosition.metadataName, to: text) }; &/; s/try transaction.setMetadata(MirrorPosition.metadataName, to: text)/_ = text/}'
+    "STATED_TEST=1" "MirrorTests"
+
+    "mirror-stamp"
+    "never an older state: an etcd that was restored is taken for the same history"
+    "Sources/StateEtcd/MirrorStream.swift"
+    's/return stamp == position.stamp ? nil : "etcd was restored from a backup"/return stamp.isEmpty ? "" : nil/'
+    "STATED_TEST=1" "ClusterTests"
 )
 
 # check_mutants: says of which mutants a file is as it was, without a build. What the source no longer has, none of them breaks.

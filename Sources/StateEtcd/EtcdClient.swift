@@ -6,6 +6,8 @@ final class EtcdClient {
     private let connection: HTTP2Connection
     let endpoint: Endpoint
     private var watch: HTTP2Connection.Call?
+    /// Of the newest revision that has come more may follow.
+    private var unfinished: [EtcdEvent] = []
 
     /// How long a call may take, in milliseconds: a member that starts accepts connections and is
     /// silent for 10 s, and one that has lost the others says so after 3.3 to 4.7 s.
@@ -21,6 +23,9 @@ final class EtcdClient {
 
     var descriptor: Int32 { connection.descriptor }
     var wantsWrite: Bool { connection.wantsWrite }
+
+    /// When it has sent something last, on the monotonic clock in milliseconds.
+    var lastReceivedAt: Int64 { connection.receivedAt }
 
     func flush() throws(LinkFailure) { try connection.flush() }
     func receive() throws(LinkFailure) { try connection.receive() }
@@ -82,9 +87,16 @@ final class EtcdClient {
         end: [UInt8] = [],
         limit: Int64 = 0,
         revision: Int64 = 0,
+        changedAt changed: Int64 = 0,
         patience: Int64 = EtcdClient.patience
     ) throws(LinkFailure) -> EtcdRange {
-        let message = EtcdMessages.range(key, end: end, limit: limit, revision: revision)
+        let message = EtcdMessages.range(
+            key,
+            end: end,
+            limit: limit,
+            revision: revision,
+            changedAt: changed
+        )
         let answer = try call(.range, message, patience: patience)
         do throws(MalformedMessage) { return try EtcdRange(answer[...]) } catch {
             throw .cluster("\(endpoint) has sent what cannot be read")
@@ -106,6 +118,7 @@ final class EtcdClient {
     func takeEvents() throws(LinkFailure) -> [EtcdEvent] {
         guard let watch else { return [] }
         var events: [EtcdEvent] = []
+        defer { watch.messages = [] }
         for message in watch.messages {
             let response: EtcdWatchResponse
             do throws(MalformedMessage) { response = try EtcdWatchResponse(message[...]) } catch {
@@ -119,9 +132,12 @@ final class EtcdClient {
             guard !response.isCanceled else {
                 throw .cluster("\(endpoint) has ended the watch: \(response.cancelReason)")
             }
-            events += response.events
+            unfinished += response.events
+            let last = response.isFragment ? unfinished.last?.entry.modRevision : nil
+            let end = unfinished.firstIndex { $0.entry.modRevision == last } ?? unfinished.count
+            events += unfinished[..<end]
+            unfinished.removeFirst(end)
         }
-        watch.messages = []
         if let status = watch.status { throw .cluster("\(endpoint): \(status.message)") }
         return events
     }

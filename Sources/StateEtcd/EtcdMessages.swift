@@ -7,13 +7,16 @@ enum EtcdMessages {
         _ key: [UInt8],
         end: [UInt8] = [],
         limit: Int64 = 0,
-        revision: Int64 = 0
+        revision: Int64 = 0,
+        changedAt changed: Int64 = 0
     ) -> [UInt8] {
         var writer = ProtobufWriter()
         writer.write(1, key)
         writer.write(2, end)
         writer.write(3, limit)
         writer.write(4, revision)
+        writer.write(10, changed)
+        writer.write(11, changed)
         return writer.bytes
     }
 
@@ -27,12 +30,14 @@ enum EtcdMessages {
 
     /// A `WatchRequest` that creates a watch.
     ///
-    /// Without `prev_kv`: with it, a delete of 10,000 keys came after 10 s.
+    /// With `fragment`, without `prev_kv`: with it, a delete of 10,000 keys came after 10 s.
     static func watch(_ key: [UInt8], end: [UInt8], from revision: Int64) -> [UInt8] {
         var create = ProtobufWriter()
         create.write(1, key)
         create.write(2, end)
         create.write(3, revision)
+        // What is behind comes in messages of some MiB, not in one.
+        create.write(8, true)
         var writer = ProtobufWriter()
         writer.writeMessage(1, create.bytes)
         return writer.bytes
@@ -61,7 +66,7 @@ struct EtcdHeader {
         while let (field, value) = try reader.next() {
             switch field {
             case 1: clusterID = UInt64(bitPattern: value.number)
-            case 3: revision = value.number
+            case 3: revision = try value.revision
             default: break
             }
         }
@@ -83,8 +88,8 @@ struct EtcdEntry {
         while let (field, value) = try reader.next() {
             switch field {
             case 1: key = Array(value.bytes)
-            case 3: modRevision = value.number
-            case 4: version = value.number
+            case 3: modRevision = try value.revision
+            case 4: version = try value.revision
             case 5: self.value = Array(value.bytes)
             default: break
             }
@@ -119,6 +124,8 @@ struct EtcdWatchResponse {
     /// Not 0 if the watch was cancelled because the history before it was compacted.
     var compactRevision: Int64 = 0
     var cancelReason = ""
+    /// Whether the next message has more of the same.
+    var isFragment = false
     var events: [EtcdEvent] = []
 
     init(_ bytes: ArraySlice<UInt8>) throws(MalformedMessage) {
@@ -128,8 +135,9 @@ struct EtcdWatchResponse {
             case 1: header = try EtcdHeader(value.bytes)
             case 3: isCreated = value.number != 0
             case 4: isCanceled = value.number != 0
-            case 5: compactRevision = value.number
+            case 5: compactRevision = try value.revision
             case 6: cancelReason = String(decoding: value.bytes, as: UTF8.self)
+            case 7: isFragment = value.number != 0
             case 11: events.append(try EtcdEvent(value.bytes))
             default: break
             }

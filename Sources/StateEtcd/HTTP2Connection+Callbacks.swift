@@ -66,7 +66,10 @@ extension HTTP2Connection {
         while call.incoming.count - start >= 5 {
             let head = call.incoming[start..<start + 5]
             let count = head.dropFirst().reduce(0) { $0 << 8 | Int($1) }
-            guard head.first == 0, count <= HTTP2Connection.messageByteCount else {
+            // A call that is not a stream has one message.
+            guard head.first == 0, count <= HTTP2Connection.messageByteCount,
+                !call.isLast || call.messages.isEmpty
+            else {
                 failure = .cluster("\(host) has sent a message that cannot be read")
                 return
             }

@@ -1,5 +1,6 @@
 import CHTTP2
 import Glibc
+import StateSystem
 
 /// Calls of gRPC over one connection of HTTP/2.
 ///
@@ -12,6 +13,8 @@ final class HTTP2Connection {
     private var unsent: [UInt8] = []
     private var room = [UInt8](repeating: 0, count: 64 << 10)
     var failure: LinkFailure?
+    /// When something has come last, on the monotonic clock in milliseconds.
+    private(set) var receivedAt = SystemClock.monotonicMilliseconds()
 
     /// One message may be so long, in bytes.
     static let messageByteCount = 512 << 20
@@ -175,6 +178,7 @@ final class HTTP2Connection {
         for _ in 0..<16 {
             switch try stream.read(into: &room) {
             case .moved(let count):
+                receivedAt = SystemClock.monotonicMilliseconds()
                 let taken = nghttp2_session_mem_recv(session, room, count)
                 guard taken >= 0 else { throw .cluster("\(host) does not speak HTTP/2 (\(taken))") }
                 if let failure { throw failure }

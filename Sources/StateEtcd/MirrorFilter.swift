@@ -25,25 +25,31 @@ struct MirrorFilter {
     /// The arguments of a change for STATE.MIRROR COMMIT; empty if it is left out.
     mutating func arguments(of event: EtcdEvent) -> [[UInt8]] {
         let entry = event.entry
-        guard !entry.key.starts(with: own), isKey(entry.key) else { return [] }
-        let wasRefused = refused.contains(entry.key)
+        guard !entry.key.starts(with: own) else { return [] }
+        let name = MirrorFilter.name(of: entry.key)
+        let wasRefused = refused.contains(name)
         if event.isDelete {
-            refused.remove(entry.key)
-            return wasRefused ? [] : [Array("DELETE".utf8), entry.key]
+            refused.remove(name)
+            guard !wasRefused, MirrorFilter.isKey(entry.key) else { return [] }
+            return [Array("DELETE".utf8), entry.key]
+        }
+        guard MirrorFilter.isKey(entry.key) else {
+            refuse(entry.key)
+            return []
         }
         guard entry.value.count <= valueByteCount else {
             refuse(entry.key)
             return wasRefused || entry.version == 1 ? [] : [Array("DELETE".utf8), entry.key]
         }
-        if wasRefused { refused.remove(entry.key) }
+        refused.remove(name)
         let word = wasRefused ? "REPLACE" : "SET"
         return [Array(word.utf8), entry.key, Array("\(entry.version)".utf8), entry.value]
     }
 
     /// The arguments of a row for STATE.MIRROR ROWS; empty if it is left out.
     mutating func arguments(of entry: EtcdEntry) -> [[UInt8]] {
-        guard !entry.key.starts(with: own), isKey(entry.key) else { return [] }
-        guard entry.value.count <= valueByteCount else {
+        guard !entry.key.starts(with: own) else { return [] }
+        guard MirrorFilter.isKey(entry.key), entry.value.count <= valueByteCount else {
             refuse(entry.key)
             return []
         }
@@ -54,12 +60,16 @@ struct MirrorFilter {
     mutating func removeAll() { refused = [] }
 
     private mutating func refuse(_ key: [UInt8]) {
-        if refused.count < MirrorFilter.refusedCount { refused.insert(key) }
+        if refused.count < MirrorFilter.refusedCount { refused.insert(MirrorFilter.name(of: key)) }
     }
 
-    private mutating func isKey(_ bytes: [UInt8]) -> Bool {
-        guard bytes.withUnsafeBytes({ Key.fault(of: $0) }) != nil else { return true }
-        refuse(bytes)
-        return false
+    /// A key, or so much of it that it is distinct from others: etcd allows megabytes.
+    private static func name(of key: [UInt8]) -> [UInt8] {
+        key.count <= Key.maximumByteCount
+            ? key : Array(key.prefix(Key.maximumByteCount)) + Array("\(key.count)".utf8)
+    }
+
+    private static func isKey(_ bytes: [UInt8]) -> Bool {
+        bytes.withUnsafeBytes { Key.fault(of: $0) } == nil
     }
 }

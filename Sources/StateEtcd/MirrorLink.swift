@@ -26,11 +26,16 @@ package final class MirrorLink {
     private let log: (String) -> Void
     /// The index of the member that is tried next.
     private var member = 0
-    private var lastLine = ""
+    /// When each line was logged last, on the monotonic clock in milliseconds.
+    private var lines: [String: Int64] = [:]
+    /// How long it rests after a failure, in milliseconds; longer after each one without a proof.
+    private var restMilliseconds = MirrorLink.leastRest
     /// Why all keys must be compared; nil if they need not be.
     private var reasonToCompare: String?
-    /// How often the daemon has refused what follows on its position.
-    private var conflictCount = 0
+
+    private static let (leastRest, longestRest): (Int64, Int64) = (200, 5_000)
+    /// The same line is logged once in this time, in milliseconds.
+    private static let lineInterval: Int64 = 60_000
 
     /// - Parameters:
     ///   - options: The daemon and the members.
@@ -39,55 +44,45 @@ package final class MirrorLink {
         (self.options, self.log) = (options, log)
     }
 
-    /// Follows the cluster until `isOver` returns true; that is asked at least every second.
-    package func run(until isOver: () -> Bool) {
-        while !isOver() {
+    /// Follows the cluster; the process may be ended at any time.
+    package func run() -> Never {
+        while true {
             do throws(LinkFailure) {
-                try serve(until: isOver)
+                try serve()
             } catch {
-                if case .daemon(let reason, let code) = error {
-                    note(reason)
-                    rest(code == "REJECTED" || code == "NOPERM" ? 10_000 : 500, isOver)
-                }
+                guard case .daemon(let reason, let code) = error else { continue }
+                note(reason)
+                // What is missing must be found.
+                if code == "CONFLICT" { reasonToCompare = reason }
+                // Another link, another user, or keys that are in the way: not soon over.
+                rest(atLeast: code == "REJECTED" || code == "NOPERM" ? 10_000 : 0)
             }
         }
     }
 
     /// One connection to the daemon, until it fails.
-    private func serve(until isOver: () -> Bool) throws(LinkFailure) {
+    private func serve() throws(LinkFailure) {
         let daemon = try DaemonConnection(options.socket)
-        while !isOver() {
+        while true {
             do throws(LinkFailure) {
-                try follow(daemon, until: isOver)
+                try follow(daemon)
             } catch {
                 switch error {
-                case .daemon(let reason, let code): try recover(reason, code)
+                case .daemon: throw error
                 case .mustCompare(let reason):
                     note(reason)
                     reasonToCompare = reason
-                    continue
                 case .cluster(let reason):
                     note(reason)
                     member += 1
                     try DaemonCalls(daemon).call("STATE.MIRROR", "AWAY", reason)
-                    rest(200, isOver)
                 }
+                rest()
             }
         }
     }
 
-    /// The daemon has refused something.
-    ///
-    /// - Throws: The same failure, after which the link connects again.
-    private func recover(_ reason: String, _ code: String?) throws(LinkFailure) {
-        if code == "CONFLICT" {
-            conflictCount += 1
-            if conflictCount > 1 { reasonToCompare = reason }
-        }
-        throw .daemon(reason, code: code)
-    }
-
-    private func follow(_ daemon: DaemonConnection, until isOver: () -> Bool) throws(LinkFailure) {
+    private func follow(_ daemon: DaemonConnection) throws(LinkFailure) {
         let position = try DaemonCalls(daemon).begin()
         let endpoint = options.endpoints[member % options.endpoints.count]
         let etcd = try EtcdClient(endpoint, options.certificates)
@@ -97,23 +92,23 @@ package final class MirrorLink {
             try stream.compare(reason)
             reasonToCompare = nil
         }
-        note("follows \(endpoint) from revision \(stream.position.revision) on")
         try stream.follow { [self] in
-            conflictCount = 0
-            return isOver()
+            restMilliseconds = MirrorLink.leastRest
+            note("follows \(endpoint)")
         }
     }
 
-    /// A line for the log, once in a row.
+    /// A line for the log, if it was not there lately.
     private func note(_ line: String) {
-        guard line != lastLine else { return }
-        lastLine = line
+        let now = SystemClock.monotonicMilliseconds()
+        lines = lines.filter { now - $0.value < MirrorLink.lineInterval }
+        guard lines.updateValue(now, forKey: line) == nil else { return }
         log(line)
     }
 
-    private func rest(_ milliseconds: Int64, _ isOver: () -> Bool) {
-        let end = SystemClock.monotonicMilliseconds() + milliseconds
-        while !isOver(), SystemClock.monotonicMilliseconds() < end { usleep(50_000) }
+    private func rest(atLeast least: Int64 = 0) {
+        poll(nil, 0, Int32(max(least, restMilliseconds)))
+        restMilliseconds = min(2 * restMilliseconds, MirrorLink.longestRest)
     }
 }
 
@@ -158,7 +153,8 @@ struct DaemonCalls {
             let history = reply["history"]?.textValue,
             let revision = reply["revision"]?.integerValue,
             let stamp = reply["stamp"]?.textValue,
-            let byteCount = reply["value_bytes"]?.integerValue
+            let byteCount = reply["value_bytes"]?.integerValue,
+            let commandByteCount = reply["command_bytes"]?.integerValue
         else { throw .daemon("the daemon has another version of STATE.MIRROR", code: nil) }
         return MirrorStream.Position(
             prefix: prefix,
@@ -166,7 +162,8 @@ struct DaemonCalls {
             history: history,
             revision: revision,
             stamp: stamp,
-            valueByteCount: Int(byteCount)
+            valueByteCount: Int(byteCount),
+            commandByteCount: Int(commandByteCount)
         )
     }
 }

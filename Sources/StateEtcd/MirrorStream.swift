@@ -12,9 +12,10 @@ struct MirrorStream {
         /// The cluster; empty before the first comparison.
         var history: String
         var revision: Int64
-        /// The newest beat of this node up to the revision: its revision, a colon, its value.
+        /// As ``MirrorStamp/text``.
         var stamp: String
         var valueByteCount: Int
+        var commandByteCount: Int
     }
 
     private let etcd: EtcdClient
@@ -26,10 +27,12 @@ struct MirrorStream {
     /// The event that proves that nothing is missing.
     private var beat: Beat?
     private var nextBeatAt: Int64 = 0
+    private var provedCount = 0
     /// When the position was sent last.
     private var keptAt = SystemClock.monotonicMilliseconds()
     /// The newest revision that was seen in the stream.
     private var seenRevision: Int64
+    private var stamp: MirrorStamp
 
     private struct Beat {
         let value: [UInt8]
@@ -49,6 +52,7 @@ struct MirrorStream {
         filter = MirrorFilter(prefix: position.prefix, valueByteCount: position.valueByteCount)
         beatKey = filter.beatKey(of: position.node)
         seenRevision = position.revision
+        stamp = MirrorStamp(position.stamp) ?? MirrorStamp()
     }
 
     // MARK: The history
@@ -64,23 +68,33 @@ struct MirrorStream {
         if now.header.revision < position.revision {
             return "etcd is at revision \(now.header.revision), before \(position.revision)"
         }
-        let then: EtcdRange
+        if stamp.beat == "-" { return "etcd has nothing of this node at the position" }
+        // Which keys these were, only a comparison shows.
+        if stamp.refusedCount > 0 { return "some keys could not be copied before" }
         do throws(LinkFailure) {
-            then = try etcd.range(beatKey, revision: position.revision)
+            let then = try etcd.range(beatKey, revision: position.revision)
+            let changes = try changes(at: position.revision)
+            let beat = MirrorStamp.beat(then.entries.first)
+            let isSame = beat == stamp.beat && changes == stamp.changes
+            return isSame ? nil : "etcd was restored from a backup"
         } catch {
             guard case .cluster(let reason) = error, reason.contains("compacted") else {
                 throw error
             }
             return "etcd has compacted its history beyond revision \(position.revision)"
         }
-        let stamp = then.entries.first.map(MirrorStream.stamp) ?? "-"
-        return stamp == position.stamp ? nil : "etcd was restored from a backup"
     }
 
-    private static func stamp(of entry: EtcdEntry) -> String {
-        let isText = entry.value.allSatisfy { $0 > 0x20 && $0 < 0x7F } && entry.value.count < 64
-        let value = isText ? String(decoding: entry.value, as: UTF8.self) : "?"
-        return "\(entry.modRevision):\(value)"
+    /// What was set at a revision, as ``MirrorStamp/changes``.
+    private func changes(at revision: Int64) throws(LinkFailure) -> UInt64 {
+        let end = EtcdMessages.end(of: position.prefix)
+        let found = try etcd.range(
+            position.prefix,
+            end: end,
+            revision: revision,
+            changedAt: revision
+        )
+        return MirrorStamp.changes(found.entries)
     }
 
     /// Compares all keys; the differences become one commit of the daemon.
@@ -93,21 +107,26 @@ struct MirrorStream {
         let header = page.header
         let calls = DaemonCalls(daemon)
         daemon.send("STATE.MIRROR", "RESYNC", "\(header.clusterID)", reason)
-        var stamp = "-"
+        stamp = MirrorStamp()
         while true {
             try send(rows: page.entries)
             for entry in page.entries where entry.key == beatKey {
-                stamp = MirrorStream.stamp(of: entry)
+                stamp.beat = MirrorStamp.beat(entry)
             }
-            guard page.hasMore, let last = page.entries.last else { break }
+            guard page.hasMore else { break }
+            guard let last = page.entries.last, page.header.clusterID == header.clusterID else {
+                throw .cluster("\(etcd.endpoint) has sent what cannot be read")
+            }
             let byteCount = page.entries.reduce(0) { $0 + $1.key.count + $1.value.count } + 1
             // About 4 MiB a page.
             limit = min(max(1, (4 << 20) * Int64(page.entries.count) / Int64(byteCount)), 8 * limit)
             page = try range(from: last.key + [0], min(limit, 10_000), at: header.revision)
         }
-        try calls.call("STATE.MIRROR", "SYNCED", "\(header.revision)", stamp)
+        stamp.changes = try changes(at: header.revision)
+        stamp.refusedCount = filter.refused.count
+        try calls.call("STATE.MIRROR", "SYNCED", "\(header.revision)", stamp.text)
         position.history = "\(header.clusterID)"
-        (position.revision, position.stamp) = (header.revision, stamp)
+        position.revision = header.revision
         seenRevision = header.revision
     }
 
@@ -120,6 +139,9 @@ struct MirrorStream {
         return try etcd.range(key, end: end, limit: limit, revision: revision, patience: 30_000)
     }
 
+    /// The rows of one command, without the last of them.
+    private var rowsByteCount: Int { min(1 << 20, position.commandByteCount / 4) }
+
     private mutating func send(rows: [EtcdEntry]) throws(LinkFailure) {
         let head = ["STATE.MIRROR", "ROWS"].map { Array($0.utf8) }
         var (arguments, byteCount) = (head, 0)
@@ -127,7 +149,7 @@ struct MirrorStream {
             let next = filter.arguments(of: row)
             arguments += next
             byteCount += next.reduce(0) { $0 + $1.count }
-            guard byteCount > 1 << 20 else { continue }
+            guard byteCount > rowsByteCount else { continue }
             daemon.send(arguments)
             (arguments, byteCount) = (head, 0)
         }
@@ -137,38 +159,41 @@ struct MirrorStream {
 
     // MARK: Following
 
-    /// Follows the member until it fails or `isOver` returns true, which is asked after each round.
-    mutating func follow(until isOver: () -> Bool) throws(LinkFailure) {
+    /// Follows the member until it fails.
+    ///
+    /// - Parameter prove: Called when the daemon has taken what was sent, with a proof.
+    /// - Throws: ``LinkFailure``.
+    mutating func follow(onProof prove: () -> Void) throws(LinkFailure) {
         try etcd.watch(position.prefix, from: position.revision + 1)
         while true {
             try etcd.flush()
             try daemon.flush()
             wait()
-            _ = try daemon.receive()
+            let before = provedCount
+            if try !daemon.receive().isEmpty, daemon.isIdle, before > 0 { prove() }
             if !daemon.isFull {
                 try etcd.receive()
                 try take(etcd.takeEvents())
             }
             try beatIfDue()
             keepIfDue()
-            if daemon.isIdle, isOver() { return }
         }
     }
 
     private func wait() {
-        let left = nextBeatAt - SystemClock.monotonicMilliseconds()
+        // While one is under way, the next does not matter.
+        let due = beat.map { $0.sentAt + MirrorStream.patience } ?? nextBeatAt
+        let left = due - SystemClock.monotonicMilliseconds()
         func events(_ reads: Bool, _ writes: Bool) -> Int16 {
             (reads ? Int16(POLLIN) : 0) | (writes ? Int16(POLLOUT) : 0)
         }
+        // An end that is not read would be reported again and again.
+        let source = daemon.isFull && !etcd.wantsWrite ? -1 : etcd.descriptor
         var waiting = [
             pollfd(fd: daemon.descriptor, events: events(true, daemon.wantsWrite), revents: 0),
-            pollfd(
-                fd: etcd.descriptor,
-                events: events(!daemon.isFull, etcd.wantsWrite),
-                revents: 0
-            ),
+            pollfd(fd: source, events: events(!daemon.isFull, etcd.wantsWrite), revents: 0),
         ]
-        poll(&waiting, 2, Int32(min(max(left, 0), 500)))
+        poll(&waiting, 2, daemon.isFull ? 500 : Int32(min(max(left, 1), 500)))
     }
 
     /// Makes a commit of the events of each revision.
@@ -191,23 +216,24 @@ struct MirrorStream {
         _ events: ArraySlice<EtcdEvent>,
         _ revision: Int64
     ) throws(LinkFailure) {
+        stamp.changes = MirrorStamp.changes(events.lazy.filter { !$0.isDelete }.map(\.entry))
         var changes: [[UInt8]] = []
         for event in events {
             changes += filter.arguments(of: event)
             if event.entry.key == beatKey { note(event) }
         }
         guard !changes.isEmpty else { return }
-        guard changes.reduce(0, { $0 + $1.count }) <= 16 << 20 else {
-            throw .mustCompare("revision \(revision) has more than 16 MiB")
+        let byteCount = changes.reduce(0) { $0 + $1.count + 32 }
+        guard byteCount <= min(16 << 20, position.commandByteCount / 2) else {
+            throw .mustCompare("revision \(revision) is too large for one command")
         }
         send(changes, revision)
     }
 
     private mutating func send(_ changes: [[UInt8]], _ revision: Int64) {
-        let words = [
-            "STATE.MIRROR", "COMMIT", "\(position.revision)", "\(revision)", position.stamp,
-        ]
-        daemon.send(words.map { Array($0.utf8) } + changes)
+        stamp.refusedCount = filter.refused.count
+        let words = ["COMMIT", "\(position.revision)", "\(revision)", stamp.text]
+        daemon.send((["STATE.MIRROR"] + words).map { Array($0.utf8) } + changes)
         position.revision = revision
         keptAt = SystemClock.monotonicMilliseconds()
     }
@@ -217,11 +243,13 @@ struct MirrorStream {
     /// The node's own key has come in the stream: everything that the cluster had when it was set
     /// came before it.
     private mutating func note(_ event: EtcdEvent) {
-        position.stamp = event.isDelete ? "-" : MirrorStream.stamp(of: event.entry)
+        stamp.beat = MirrorStamp.beat(event.isDelete ? nil : event.entry)
         guard let beat, event.entry.value == beat.value else { return }
         let age = SystemClock.monotonicMilliseconds() - beat.sentAt
-        daemon.send("STATE.MIRROR", "BEAT", "\(age)", "\(filter.refused.count)")
+        let words = ["\(position.revision)", "\(age)", "\(filter.refused.count)"]
+        daemon.send((["STATE.MIRROR", "BEAT"] + words).map { Array($0.utf8) })
         self.beat = nil
+        provedCount += 1
     }
 
     private mutating func beatIfDue() throws(LinkFailure) {
@@ -229,7 +257,8 @@ struct MirrorStream {
         if let beat {
             _ = try etcd.answer(of: beat.call)
             // A slow daemon keeps the stream back, not etcd.
-            guard now - beat.sentAt < MirrorStream.patience || daemon.isFull else {
+            let since = max(beat.sentAt, etcd.lastReceivedAt)
+            guard now - since < MirrorStream.patience || daemon.isFull else {
                 throw .cluster("\(etcd.endpoint) does not answer")
             }
             return

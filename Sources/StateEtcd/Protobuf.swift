@@ -50,6 +50,13 @@ struct ProtobufReader {
         var number: Int64 {
             if case .number(let number) = self { .init(bitPattern: number) } else { 0 }
         }
+        /// A number that etcd counts up from 0; sums of such numbers do not overflow.
+        var revision: Int64 {
+            get throws(MalformedMessage) {
+                guard (0...1 << 61).contains(number) else { throw MalformedMessage() }
+                return number
+            }
+        }
         var bytes: ArraySlice<UInt8> { if case .bytes(let bytes) = self { bytes } else { [] } }
     }
 

@@ -112,7 +112,7 @@ package struct Configuration: Sendable {
         }
         warnings += checks.warnings
         if let fault = OptionFault(
-            faults + checks.faults + ClusterChecks(rules, cluster).faults
+            faults + checks.faults + ClusterChecks(rules, cluster, credentials: credentials).faults
         ) {
             throw fault
         }

@@ -89,7 +89,8 @@ package struct StoreSalvage {
             compacted: losses.wholeFrom,
             leastRevision: losses.leastRevision,
             floors: found.map.floors,
-            metadata: found.map.meta.metadata
+            // A copy of a cluster that lacks rows must be compared.
+            metadata: found.map.meta.metadata.filter { $0.key != MirrorPosition.metadataName }
         ) {
             guard ObservedStore.footprints(of: source) == footprints,
                 try OwnerLock.owner(path: source.lock, of: source.database) == nil

@@ -2,26 +2,22 @@ import Glibc
 import StateEtcd
 import StateModel
 import StateSystem
-import Synchronization
 
 /// The link between a daemon and etcd: follows the cluster until a signal.
 ///
 /// 0 stopped by a signal; 2 wrong configuration or command line.
 @main
 enum StatedEtcd {
-    private static let isOver = Atomic(false)
-
     static func main() {
         signal(SIGPIPE, SIG_IGN)
-        for number in [SIGTERM, SIGINT] {
-            signal(number) { _ in StatedEtcd.isOver.store(true, ordering: .relaxed) }
-        }
+        // It remembers nothing: the daemon has each commit completely, or not at all.
+        for number in [SIGTERM, SIGINT] { signal(number) { _ in _exit(0) } }
         let arguments = ProcessArguments.text()
         if arguments.contains("--help") { return print(helpText, terminator: "") }
         if arguments.contains("--version") { return print("stated-etcd \(Version.withCommit)") }
         do throws(StateError) {
             let options = try LinkConfiguration(arguments).link()
-            MirrorLink(options) { write($0) }.run { isOver.load(ordering: .relaxed) }
+            MirrorLink(options) { write($0) }.run()
         } catch {
             write(error.message)
             exit(2)

@@ -99,7 +99,8 @@ final class ClusterTests {
         }
         try expectSame()
         // Nothing was compared anew: each commit of the cluster was brought once.
-        #expect(daemon.log.split(separator: "\n").count { $0.contains("compared") } == 1)
+        let log = daemon.log
+        #expect(log.split(separator: "\n").count { $0.contains("compared") } == 1, "\(log)")
         let versions = try daemon.connect().entry(for: "app/k3").map(\.version)
         #expect(versions == 5)
     }

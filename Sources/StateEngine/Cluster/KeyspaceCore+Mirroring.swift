@@ -40,7 +40,9 @@ extension KeyspaceCore {
             return
         }
         transaction.durability = .synced
-        let fields = fields(of: current, version: value == nil ? 0 : version)
+        // A number that has not risen counts from another creation of the key.
+        let isAnew = value != nil && version <= current?.version ?? 0
+        let fields = fields(of: isAnew ? nil : current, version: value == nil ? 0 : version)
         put(Record.make(fields, key: key, value: value, in: &entries.pool), onto: chain)
     }
 

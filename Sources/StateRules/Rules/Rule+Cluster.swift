@@ -77,7 +77,8 @@ struct ClusterChecks {
     /// - Parameters:
     ///   - rules: All rules.
     ///   - cluster: What the configuration says of the cluster.
-    init(_ rules: [Rule], _ cluster: Configuration.Cluster) {
+    ///   - credentials: The prefix below which credentials become values; nil for none.
+    init(_ rules: [Rule], _ cluster: Configuration.Cluster, credentials: String?) {
         let ours = rules.filter { $0.backing == .cluster && $0.keys.count == 1 }
         guard let rule = ours.first else { return }
         func add(_ rule: Rule, _ message: String) {
@@ -90,6 +91,9 @@ struct ClusterChecks {
             add(other, "\(rule.place) has \"cluster\" already, and there is one such prefix")
         }
         let prefix = MirroredPrefix(rule.keys[0].literal)
+        if let credentials, let keys = try? Pattern(credentials), prefix.meets(keys) {
+            add(rule, "\"credentials\" become values below \(credentials), which are the cluster's")
+        }
         for other in rules where other.backing != nil && other.backing != .cluster {
             guard let keys = other.keys.first(where: prefix.meets), keys != .everything else {
                 continue

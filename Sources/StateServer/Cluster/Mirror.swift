@@ -50,12 +50,14 @@ final class Mirror {
     var refusedCount: Int64 = 0
     /// The cluster's revision up to which everything is here, as of the last commit.
     var revision: Int64 = 0
-    /// At this time, on the monotonic clock in milliseconds, the cluster had nothing that is not
+    /// At this time, in milliseconds of CLOCK_BOOTTIME, the cluster had nothing that is not
     /// here; nil if that was not seen since the start.
     private(set) var provedAt: Int64?
     /// Since when it is cut off, in milliseconds since 1970; nil if it is current.
     private(set) var awaySince: Int64?
     private(set) var reason = "no link has connected since the start"
+    /// A proof that waits for storage: the revision here, and the time.
+    private var pending: (revision: Int64, time: Int64)?
     private let timers: TimerQueue
     private let registry: Registry
 
@@ -69,10 +71,13 @@ final class Mirror {
         registry.observers.refusesStale = time != nil && options.staleness == .refuse
     }
 
-    var isCurrent: Bool { awaySince == nil }
+    /// After the machine has slept, the timer may come late.
+    var isCurrent: Bool {
+        awaySince == nil && due.map { $0 > SystemClock.bootMilliseconds() } ?? false
+    }
 
     /// How old the last proof is, in milliseconds; nil if there was none since the start.
-    var age: Int64? { provedAt.map { max(0, SystemClock.monotonicMilliseconds() - $0) } }
+    var age: Int64? { provedAt.map { max(0, SystemClock.bootMilliseconds() - $0) } }
 
     /// How current a key is, for STATE.GET; nil if that is not to be said.
     func currency(of key: Bytes) -> Currency? {
@@ -87,14 +92,21 @@ final class Mirror {
         let age: Int64
     }
 
-    /// Takes a proof that nothing was missing `age` milliseconds ago.
+    /// A proof that nothing was missing `age` milliseconds ago counts once a commit is on stable
+    /// storage.
+    func take(proofAged age: Int64, dependingOn revision: Int64) {
+        pending = (revision, SystemClock.bootMilliseconds() - min(age, Int64(Int32.max)))
+    }
+
+    /// Everything up to a revision is on stable storage.
     ///
-    /// - Returns: Whether it was cut off until now.
-    func prove(age: Int64) -> Bool {
-        let time = SystemClock.monotonicMilliseconds() - age
-        provedAt = max(provedAt ?? time, time)
-        guard let due, due > SystemClock.monotonicMilliseconds() else { return false }
-        timers.set(.mirror, at: due)
+    /// - Returns: Whether the copy was cut off until now.
+    func settle(through durable: Int64) -> Bool {
+        guard let proof = pending, proof.revision <= durable else { return false }
+        pending = nil
+        provedAt = max(provedAt ?? proof.time, proof.time)
+        guard let due, due > SystemClock.bootMilliseconds() else { return false }
+        scheduleExpiry(due)
         defer { setAway(since: nil) }
         return awaySince != nil
     }
@@ -106,31 +118,38 @@ final class Mirror {
     ///
     /// - Returns: Whether it was current until now.
     func expire() -> Bool {
-        if let due, due > SystemClock.monotonicMilliseconds() {
-            timers.set(.mirror, at: due)
+        if let due, due > SystemClock.bootMilliseconds() {
+            scheduleExpiry(due)
             return false
         }
-        guard isCurrent else { return false }
+        guard awaySince == nil else { return false }
         setAway(since: SystemClock.wallMilliseconds())
         return true
     }
 
-    /// Until when it is current, on the monotonic clock in milliseconds.
+    /// The timers have another clock, which stands still while the machine sleeps.
+    private func scheduleExpiry(_ due: Int64) {
+        let left = max(1, due - SystemClock.bootMilliseconds())
+        timers.set(.mirror, at: SystemClock.monotonicMilliseconds() + left)
+    }
+
+    /// Until when it is current, in milliseconds of CLOCK_BOOTTIME.
     private var due: Int64? { provedAt.map { $0 + options.staleMilliseconds } }
 }
 
 extension Mirror {
-    /// The fields of STATE.STATUS.
-    var report: [(String, String)] {
+    /// The fields of STATE.STATUS; counts only for users who may read all keys.
+    func report(showsCounts: Bool) -> [(String, String)] {
         let since = awaySince.map { "away since \(UniversalTime.text($0)): \(reason)" }
         return [
             ("cluster", since ?? "current"),
             ("cluster_prefix", options.prefix.text),
             ("cluster_node", options.node),
-            ("cluster_revision", "\(revision)"),
             ("cluster_age_ms", "\(age ?? -1)"),
-            ("cluster_refused", "\(refusedCount)"),
         ]
+            + (showsCounts
+                ? [("cluster_revision", "\(revision)"), ("cluster_refused", "\(refusedCount)")]
+                : [])
     }
 
     /// The metrics.

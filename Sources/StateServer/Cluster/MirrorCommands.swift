@@ -29,16 +29,32 @@ struct MirrorCommands {
         try requireLink(mirror, context)
         if case .begin = step { return try begin(mirror, &context) }
         guard mirror.link === context.connection else {
-            throw StateError(.conflict, "another link has begun; STATE.MIRROR BEGIN comes first")
+            throw StateError(
+                .noPermission,
+                "another link has begun, or this one has failed; STATE.MIRROR BEGIN comes first"
+            )
         }
+        do throws(StateError) {
+            try run(step, mirror, &context)
+        } catch {
+            // What comes behind it on the connection would not follow on what is here.
+            mirror.link = nil
+            throw error
+        }
+    }
+
+    private func run(
+        _ step: Command.MirrorStep,
+        _ mirror: Mirror,
+        _ context: inout CommandContext
+    ) throws(StateError) {
         switch step {
         case .begin: break
         case .commit(let after, let revision, let stamp, let changes):
             try commit(changes, after: after, revision, stamp, mirror, &context)
-        case .beat(let age, let refusedCount):
+        case .beat(let revision, let age, let refusedCount):
+            try prove(revision, age: age, mirror, &context)
             mirror.refusedCount = refusedCount
-            if mirror.prove(age: age) { services.noteMirror(mirror, context.core) }
-            context.output.writeOK()
         case .away(let reason):
             mirror.note(reason.text)
             context.output.writeOK()
@@ -47,7 +63,7 @@ struct MirrorCommands {
             context.output.writeOK()
         case .rows(let rows):
             if let shortage = context.core.admission.refusals.memoryShortage { throw shortage }
-            try comparison(of: mirror).compare(rows, context.core)
+            try comparison(of: mirror).compare(rows, mirror.options.prefix, context.core)
             context.output.writeOK()
         case .synced(let revision, let stamp):
             try finish(comparison(of: mirror), revision, stamp, mirror, &context)
@@ -101,7 +117,8 @@ struct MirrorCommands {
         }
         let position = position(mirror, &context)
         mirror.revision = position.revision
-        context.output.writeMap(6, context.version)
+        let limits = services.settings.options.frameLimits
+        context.output.writeMap(7, context.version)
         context.output.writeBulk("prefix")
         context.output.writeBulk(mirror.options.prefix.bytes)
         context.output.writeField("node", mirror.options.node)
@@ -112,6 +129,29 @@ struct MirrorCommands {
             "value_bytes",
             Int64(services.settings.options.limits.valueByteCount)
         )
+        context.output.writeField("command_bytes", Int64(limits.commandByteCount))
+    }
+
+    /// Takes a proof, once the position that it is about is on stable storage.
+    private func prove(
+        _ revision: Int64,
+        age: Int64,
+        _ mirror: Mirror,
+        _ context: inout CommandContext
+    ) throws(StateError) {
+        let position = position(mirror, &context)
+        guard !position.history.isEmpty, position.revision == revision else {
+            throw StateError(
+                .conflict,
+                "the proof is of revision \(revision) of the cluster, and here it is at "
+                    + "\(position.revision)"
+            )
+        }
+        mirror.take(proofAged: age, dependingOn: context.receipt.revision)
+        if mirror.settle(through: context.core.revisions.durable) {
+            services.noteMirror(mirror, context.core)
+        }
+        context.output.writeOK()
     }
 
     private func commit(

@@ -24,9 +24,20 @@ final class MirrorComparison {
 
     /// Compares the next rows.
     ///
-    /// - Throws: ``StateError/Code/conflict`` if they are not in the order of their keys.
-    func compare(_ rows: [Command.MirrorChange], _ core: KeyspaceCore) throws(StateError) {
+    /// - Throws: ``StateError/Code/conflict`` if they are not in the order of their keys, or not of
+    ///   the cluster.
+    func compare(
+        _ rows: [Command.MirrorChange],
+        _ prefix: MirroredPrefix,
+        _ core: KeyspaceCore
+    ) throws(StateError) {
         guard let end = rows.last?.key else { return }
+        if let row = rows.first(where: { !prefix.holds($0.key) }) {
+            throw StateError(
+                .conflict,
+                "key \(StateError.quoted(row.key)) does not belong to the cluster"
+            )
+        }
         for (row, next) in zip(rows, rows.dropFirst()) where !row.key.precedes(next.key) {
             throw MirrorComparison.isOutOfOrder(next.key)
         }
@@ -44,17 +55,20 @@ final class MirrorComparison {
             }
             let row = rows[index]
             index += 1
-            guard
-                row.version != record.version
-                    || !(record.value.map { value in
-                        row.value.map { $0.isEqual(to: value) } ?? false
-                    } ?? false)
-            else { return }
+            guard !MirrorComparison.isSame(row, record) else { return }
             presentCount += 1
             add(row)
         }
         for row in rows[index...] { add(row) }
         last = Array(end)
+    }
+
+    private static func isSame(_ row: Command.MirrorChange, _ record: Record) -> Bool {
+        // What ends by itself, set before the key was a copy, is not one.
+        guard row.version == record.version, !record.hasDeadline, let value = record.value,
+            let other = row.value
+        else { return false }
+        return value.isEqual(to: other)
     }
 
     /// What is here after the last row, the cluster does not have.

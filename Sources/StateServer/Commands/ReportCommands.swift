@@ -266,7 +266,7 @@ struct ReportCommands {
         }
         // Sizes and counts include hidden keys.
         if !context.showsEverything { report.removeAll { Int64($0.1) != nil } }
-        report += mirror?.report ?? []
+        report += mirror?.report(showsCounts: context.showsEverything) ?? []
         if context.connection.subject.isPrivileged, let files = context.core.files {
             report.append(("files", files.report))
         }

@@ -59,6 +59,9 @@ extension Server {
         switch outcome {
         case .durable(let revision):
             registry.early.settle(through: revision)
+            if let mirror = services.mirror, mirror.settle(through: revision) {
+                services.noteMirror(mirror, core)
+            }
             registry.store.hasReportedFull = false
             if registry.counts.watches > 0 { scheduleProgress() }
         case .failed(let revision, let error):

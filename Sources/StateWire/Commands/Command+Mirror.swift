@@ -10,8 +10,9 @@ extension Command {
         /// Without changes only the position moves on. The stamp is what the link compares when it
         /// connects again: it must find it in the same history.
         case commit(after: Int64, revision: Int64, stamp: Bytes, [MirrorChange])
-        /// Everything that the cluster had `age` milliseconds ago has been sent.
-        case beat(age: Int64, refusedCount: Int64)
+        /// Everything that the cluster had `age` milliseconds ago is here, if the position is
+        /// `revision`.
+        case beat(revision: Int64, age: Int64, refusedCount: Int64)
         /// The cluster cannot be reached.
         case away(reason: Bytes)
         /// What is here must be compared with all that the cluster has: rows, in order of their
@@ -40,16 +41,17 @@ private let stampByteCount = 256
 func readMirror(_ arguments: Arguments) throws(StateError) -> Command {
     let count = arguments.count
     if arguments.isWord(0, "COMMIT"), count >= 4 {
-        let after = try revision(arguments[1])
-        let next = try revision(arguments[2])
+        let after = try foreign(arguments[1], from: 0, "revision")
+        let next = try foreign(arguments[2], from: 0, "revision")
         let stamp = try stamp(arguments[3])
         let changes = try changes(arguments.dropFirst(4))
         return .stateMirror(.commit(after: after, revision: next, stamp: stamp, changes))
     }
-    if arguments.isWord(0, "BEAT"), count == 3 {
-        let age = try StateWire.count(arguments[1], from: 0, "the age")
-        let refusedCount = try StateWire.count(arguments[2], from: 0, "the number of keys")
-        return .stateMirror(.beat(age: age, refusedCount: refusedCount))
+    if arguments.isWord(0, "BEAT"), count == 4 {
+        let revision = try foreign(arguments[1], from: 0, "revision")
+        let age = try foreign(arguments[2], from: 0, "the age")
+        let refusedCount = try foreign(arguments[3], from: 0, "the number of keys")
+        return .stateMirror(.beat(revision: revision, age: age, refusedCount: refusedCount))
     }
     if arguments.isWord(0, "ROWS"), count > 1, (count - 1) % 3 == 0 {
         return .stateMirror(.rows(try rows(arguments.dropFirst(1))))
@@ -60,13 +62,13 @@ func readMirror(_ arguments: Arguments) throws(StateError) -> Command {
         return .stateMirror(.resync(history: history, reason: arguments[2]))
     }
     if arguments.isWord(0, "SYNCED"), count == 3 {
-        let revision = try revision(arguments[1])
+        let revision = try foreign(arguments[1], from: 0, "revision")
         return .stateMirror(.synced(revision: revision, stamp: try stamp(arguments[2])))
     }
     if arguments.isWord(0, "BEGIN"), count == 1 { return .stateMirror(.begin) }
     throw syntaxError(
-        "STATE.MIRROR takes BEGIN, COMMIT after revision stamp [change…], BEAT age refused, AWAY "
-            + "reason, RESYNC history reason, ROWS key version value…, or SYNCED revision stamp"
+        "STATE.MIRROR takes BEGIN, COMMIT after revision stamp [change…], BEAT revision age refused, "
+            + "AWAY reason, RESYNC history reason, ROWS key version value…, or SYNCED revision stamp"
     )
 }
 
@@ -83,7 +85,7 @@ private func changes(_ arguments: Arguments) throws(StateError) -> [Command.Mirr
             throw syntaxError("in change \(changes.count + 1) of STATE.MIRROR COMMIT")
         }
         let name = try key(cursor.takeNext())
-        let version = try count(cursor.takeNext(), from: 1, "the version")
+        let version = try foreign(cursor.takeNext(), from: 1, "the version")
         let value = cursor.takeNext()
         changes.append(.init(key: name, value: value, version: version, follows: follows))
     }
@@ -95,7 +97,7 @@ private func rows(_ arguments: Arguments) throws(StateError) -> [Command.MirrorC
     var cursor = OptionCursor(arguments)
     while !cursor.isAtEnd {
         let name = try key(cursor.takeNext())
-        let version = try count(cursor.takeNext(), from: 1, "the version")
+        let version = try foreign(cursor.takeNext(), from: 1, "the version")
         let value = cursor.takeNext()
         rows.append(.init(key: name, value: value, version: version, follows: false))
     }
@@ -113,3 +115,15 @@ private func stamp(_ bytes: Bytes) throws(StateError) -> Bytes {
     }
     return bytes
 }
+
+/// A number of the cluster's, which must be one that a row can have: others would damage the store.
+private func foreign(_ bytes: Bytes, from least: Int64, _ name: String) throws(StateError) -> Int64
+{
+    let number = try count(bytes, from: least, name)
+    guard number <= foreignLimit else {
+        throw StateError(.err, "\(name) \(number) is larger than \(foreignLimit)")
+    }
+    return number
+}
+
+private let foreignLimit: Int64 = 1 << 61

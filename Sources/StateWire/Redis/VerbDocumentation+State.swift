@@ -64,7 +64,7 @@ extension VerbDocumentation {
             .state,
             """
             <BEGIN | COMMIT after revision stamp [SET key version value | REPLACE key version value \
-            | DELETE key ...] | BEAT age refused | AWAY reason | RESYNC history reason \
+            | DELETE key ...] | BEAT revision age refused | AWAY reason | RESYNC history reason \
             | ROWS key version value ... | SYNCED revision stamp>
             """
         ),
