@@ -295,7 +295,7 @@ struct MirrorTests {
             "STATE.MIRROR BEAT 10 0 0"
         )
         let replies = try link.next(3).map { $0.errorText?.prefix(6) }
-        #expect(replies == ["CONFLI", "NOPERM", "NOPERM"])
+        #expect(replies == ["CONFLI", "ERR ST", "ERR ST"])
         let client = try server.connect(3)
         #expect(try client.ask("STATE.GET app/a")["current"] == .integer(0))
         #expect(try link.ask("STATE.MIRROR BEGIN")["revision"] == .integer(10))

@@ -29,10 +29,10 @@ struct MirrorCommands {
         try requireLink(mirror, context)
         if case .begin = step { return try begin(mirror, &context) }
         guard mirror.link === context.connection else {
-            throw StateError(
-                .noPermission,
-                "another link has begun, or this one has failed; STATE.MIRROR BEGIN comes first"
-            )
+            // After a handover, or an error: a link need not wait then.
+            throw mirror.link == nil
+                ? StateError(.err, "STATE.MIRROR BEGIN comes first, also after an error")
+                : StateError(.noPermission, "another link has begun")
         }
         do throws(StateError) {
             try run(step, mirror, &context)
