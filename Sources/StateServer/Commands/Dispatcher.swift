@@ -46,15 +46,13 @@ final class Dispatcher {
         )
         transactions = TransactionCommands(settings: settings, channels: services.channels)
         state = StateCommands(services)
-        history = HistoryCommands(services)
-        watches = WatchCommands(services)
+        (history, watches) = (HistoryCommands(services), WatchCommands(services))
         changes = ChangesCommands(services)
         channels = ChannelCommands(settings: settings, channels: services.channels)
         handlers = HandlerCommands(settings: settings, registry: services.registry)
         rules = RuleCommands(configuration: services.configuration, settings: services.settings)
         session = SessionCommands(services, watches, handlers)
-        report = ReportCommands(services)
-        administration = AdministrationCommands(services)
+        (report, administration) = (ReportCommands(services), AdministrationCommands(services))
         scripts = ScriptCommands(strings, state)
         (statistics, monitors) = (services.statistics, services.monitors)
         (tracking, registry) = (services.tracking, services.registry)
@@ -270,6 +268,23 @@ extension Dispatcher {
         case .hello, .authenticate, .ping, .echo, .quit, .reset, .select, .client,
             .configuration, .time:
             try session.run(command, context)
+        }
+    }
+}
+
+extension Verb {
+    /// The cost of a command, relative to one that reads or writes a small value.
+    ///
+    /// The clock is checked after each 16, and may end the slice.
+    func weight(byteCount: Int, hasRules: Bool) -> Int {
+        switch name {
+        case .get, .ping, .echo, .exists, .type, .strlen, .stateGet, .ttl, .pttl, .getrange:
+            1 + byteCount >> 10
+        case .set, .incr, .incrby, .decr, .decrby, .append, .getdel, .stateSet, .del, .setex,
+            .psetex, .getex, .expire, .pexpire, .persist, .setnx, .getset, .setrange:
+            // Checking a schema may take long for one value.
+            (hasRules ? 63 : 1) + byteCount >> 10
+        default: 64
         }
     }
 }

@@ -62,20 +62,3 @@ func unknownCommand(_ arguments: Arguments) -> StateError {
     }
     return StateError(.err, text)
 }
-
-extension Verb {
-    /// The cost of a command, relative to one that reads or writes a small value.
-    ///
-    /// The clock is checked after each 16, and may end the slice.
-    func weight(byteCount: Int, hasRules: Bool) -> Int {
-        switch name {
-        case .get, .ping, .echo, .exists, .type, .strlen, .stateGet, .ttl, .pttl, .getrange:
-            1 + byteCount >> 10
-        case .set, .incr, .incrby, .decr, .decrby, .append, .getdel, .stateSet, .del, .setex,
-            .psetex, .getex, .expire, .pexpire, .persist, .setnx, .getset, .setrange:
-            // Checking a schema may take long for one value.
-            (hasRules ? 63 : 1) + byteCount >> 10
-        default: 64
-        }
-    }
-}
