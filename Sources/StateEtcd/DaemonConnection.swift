@@ -11,8 +11,9 @@ final class DaemonConnection {
     private var unsent: [UInt8] = []
     private var sentCount = 0
     private var room = [UInt8](repeating: 0, count: 64 << 10)
-    /// The bytes of each command that was not answered.
-    private var unanswered: [Int] = []
+    /// The bytes of each command; of those before `answeredCount` the reply has come.
+    private var sent: [Int] = []
+    private var answeredCount = 0
     private var unansweredByteCount = 0
 
     /// Commands of so many bytes may wait for their replies.
@@ -20,22 +21,14 @@ final class DaemonConnection {
 
     /// - Throws: ``LinkFailure/daemon(_:code:)``.
     init(_ path: String) throws(LinkFailure) {
-        let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
-        descriptor = socket(AF_UNIX, type, 0)
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        let fits = withUnsafeMutableBytes(of: &address.sun_path) { room in
-            guard path.utf8.count < room.count else { return false }
-            room.copyBytes(from: path.utf8)
-            return true
+        let address: sockaddr_un
+        do throws(StateError) { address = try sockaddr_un(servedAt: path) } catch {
+            throw .daemon(error.message, code: nil)
         }
-        let code = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
-        }
-        guard fits, code == 0, fcntl(descriptor, F_SETFL, O_NONBLOCK) == 0 else {
-            let reason = fits ? String(cString: strerror(errno)) : "the path is too long"
+        descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        let code = address.withAddress { connect(descriptor, $0, $1) }
+        guard code == 0, fcntl(descriptor, F_SETFL, O_NONBLOCK) == 0 else {
+            let reason = String(cString: strerror(errno))
             close(descriptor)
             throw .daemon("no daemon answers at \(path): \(reason)", code: nil)
         }
@@ -46,12 +39,12 @@ final class DaemonConnection {
     var wantsWrite: Bool { sentCount < unsent.count }
     /// Whether no more should be sent before some of it is answered.
     var isFull: Bool { unansweredByteCount >= DaemonConnection.waitingByteCount }
-    var isIdle: Bool { unanswered.isEmpty }
+    var isIdle: Bool { answeredCount == sent.count }
 
     /// Adds a command to what is sent next.
     func send(_ arguments: [[UInt8]]) {
         request.append(arguments)
-        unanswered.append(request.bytes.count)
+        sent.append(request.bytes.count)
         unansweredByteCount += request.bytes.count
         unsent += request.bytes
         request.removeAll()
@@ -88,10 +81,7 @@ final class DaemonConnection {
                 if case .error(let error) = reply {
                     throw .daemon(error.message, code: error.code.description)
                 }
-                if let count = unanswered.first {
-                    unansweredByteCount -= count
-                    unanswered.removeFirst()
-                }
+                noteAnswer()
                 replies.append(reply)
             }
             let count = recv(descriptor, &room, room.count, 0)
@@ -105,6 +95,16 @@ final class DaemonConnection {
                 throw .daemon("the daemon: \(String(cString: strerror(errno)))", code: nil)
             }
         }
+    }
+
+    private func noteAnswer() {
+        guard !isIdle else { return }
+        unansweredByteCount -= sent[answeredCount]
+        answeredCount += 1
+        // Not for each: there may be very many.
+        guard isIdle || answeredCount >= 4_096 else { return }
+        sent.removeFirst(answeredCount)
+        answeredCount = 0
     }
 
     private func parsed() throws(LinkFailure) -> Reply? {

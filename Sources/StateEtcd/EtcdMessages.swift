@@ -44,7 +44,7 @@ enum EtcdMessages {
     }
 
     /// The first key after all that begin with a prefix, as the end of a range; `\0` means that
-    /// there is none.
+    /// no key does.
     static func end(of prefix: [UInt8]) -> [UInt8] {
         var end = prefix
         while let last = end.popLast() {

@@ -4,7 +4,7 @@
 /// position, what was written at the position shows it: the newest beat of this node up to there, and
 /// all that was set at that very revision.
 struct MirrorStamp {
-    /// The newest beat of this node: its revision, a colon, its value; `-` if there is none.
+    /// The newest beat of this node: its revision, a colon, its value; `-` without one.
     var beat = "-"
     /// A sum over the keys, versions and values that were set at the position.
     var changes: UInt64 = 0

@@ -78,7 +78,7 @@ struct MirrorTests {
         "COMMIT 10 11 9:s SET other 1 z", "ROWS app/a 1 z", "SYNCED 12 9:s", "BEAT 11 0 0",
         "BEAT 9 0 0",
     ])
-    func `a hole, a repetition and another order are refused, and change nothing`(
+    func `ordered: a hole, a repetition and another order are refused, and change nothing`(
         step: String
     ) throws {
         let link = try link()
@@ -153,7 +153,7 @@ struct MirrorTests {
         )
     }
 
-    @Test func `a link that ends in a comparison has changed nothing`() throws {
+    @Test func `atomic: a link that ends in a comparison has changed nothing`() throws {
         var first: Peer? = try link()
         _ = try first?.ask("STATE.MIRROR RESYNC h1 again")
         _ = try first?.ask("STATE.MIRROR ROWS app/z 1 new")
@@ -215,7 +215,7 @@ struct MirrorTests {
         #expect(server.keyspace.revision == 2)
     }
 
-    @Test func `who watches or reads is informed how current the copy is`() throws {
+    @Test func `never silent: who watches or reads is informed how current the copy is`() throws {
         let server = try ServedKeyspace { MirrorTests.mirror(&$0, staleMilliseconds: 300) }
         let (link, watcher, other) = (
             try server.connect(3), try server.connect(3), try server.connect(3)
@@ -242,7 +242,7 @@ struct MirrorTests {
         #expect(try other.arrived().isEmpty)
     }
 
-    @Test func `a commit that storage refuses is not part of the position`() throws {
+    @Test func `atomic: a commit that storage refuses is not part of the position`() throws {
         let backing = HeldBacking(isHeld: false)
         let server = try ServedKeyspace(backing) { MirrorTests.mirror(&$0) }
         let link = try server.connect(3)
@@ -272,7 +272,11 @@ struct MirrorTests {
             _ = try link.ask("STATE.MIRROR \(step)")
         }
         _ = try client.ask("SET k v")
-        let reads = ["GET app/a", "MGET k app/a", "STATE.GET app/a", "STATE.LIST /", "KEYS app/*"]
+        let reads = [
+            "GET app/a", "MGET k app/a", "STATE.GET app/a", "STATE.LIST /", "KEYS app/*",
+            "COPY app/a copied REPLACE", "DUMP app/a",
+        ]
+        #expect(try client.ask("GETEX app/a").errorText?.hasPrefix("STALE") == true)
         for read in reads {
             let refused = try client.ask(read).errorText
             #expect(refused?.hasPrefix("STALE app/ may be behind") == true, "\(read)")
@@ -303,7 +307,7 @@ struct MirrorTests {
         #expect(try client.ask("STATE.GET app/a")["current"] == .integer(1))
     }
 
-    @Test func `a proof counts once what it is about is stored`() throws {
+    @Test func `durable before told: a proof counts once what it is about is stored`() throws {
         let backing = HeldBacking(isHeld: false)
         let server = try ServedKeyspace(backing) { MirrorTests.mirror(&$0) }
         let (link, client) = (try server.connect(3), try server.connect(3))
@@ -363,5 +367,25 @@ struct MirrorTests {
             _ = try link.ask("STATE.MIRROR \(step)")
         }
         #expect(try link.ask("STATE.MIRROR SYNCED 10 -").errorText?.hasPrefix("REJECTED 1") == true)
+    }
+
+    @Test func `durable before told: a proof goes with the commit that it is about`() throws {
+        let backing = HeldBacking(isHeld: false)
+        let server = try ServedKeyspace(backing) { MirrorTests.mirror(&$0) }
+        let (link, client) = (try server.connect(3), try server.connect(3))
+        for step in ["BEGIN", "RESYNC h first", "ROWS app/a 1 x", "SYNCED 10 -"] {
+            _ = try link.ask("STATE.MIRROR \(step)")
+        }
+        backing.hold()
+        try link.send("STATE.MIRROR COMMIT 10 11 - SET app/b 1 y", "STATE.MIRROR BEAT 11 0 0")
+        try server.catchUp()
+        _ = backing.held()
+        backing.fail(StateError(.noSpace, "the disk is full"))
+        #expect(try link.next(2).allSatisfy { $0.errorText != nil })
+        backing.open()
+        // Another commit gets the number of the one that failed.
+        #expect(try client.ask("SET k v") == .simple("OK"))
+        #expect(try client.ask("STATE.GET app/a")["current"] == .integer(0))
+        #expect(server.durable() == ["app/a": "x", "k": "v"])
     }
 }

@@ -49,7 +49,7 @@ extension Configuration {
         package var node: String?
     }
 
-    /// The rule with `backing: "cluster"`; nil if there is none.
+    /// The rule with `backing: "cluster"`; nil without such keys.
     package var clusterRule: Rule? { rules.rules.first { $0.backing == .cluster } }
 
     mutating func readCluster(

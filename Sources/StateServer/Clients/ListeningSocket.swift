@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
 package import StateEngine
+import StateWire
 
 /// A listening Unix socket, with the claim on its path if this process created it.
 ///

@@ -42,7 +42,7 @@ package struct MirrorOptions: Sendable {
 /// Used only by the loop thread.
 final class Mirror {
     let options: MirrorOptions
-    /// The connection of the link; nil if there is none.
+    /// The connection of the link; nil if no link has begun.
     var link: Connection?
     /// The comparison under way.
     var comparison: MirrorComparison?
@@ -111,6 +111,13 @@ final class Mirror {
         return awaySince != nil
     }
 
+    /// Commits from a revision on are undone, or may be: what a proof depended on is not here.
+    ///
+    /// Their numbers are used again.
+    func forgetProof(from revision: Int64) {
+        if let proof = pending, proof.revision >= revision { pending = nil }
+    }
+
     /// Why there will be no proof for now.
     func note(_ reason: String) { self.reason = reason }
 
@@ -140,9 +147,9 @@ final class Mirror {
 extension Mirror {
     /// The fields of STATE.STATUS; counts only for users who may read all keys.
     func report(showsCounts: Bool) -> [(String, String)] {
-        let since = awaySince.map { "away since \(UniversalTime.text($0)): \(reason)" }
+        let since = UniversalTime.text(awaySince ?? SystemClock.wallMilliseconds())
         return [
-            ("cluster", since ?? "current"),
+            ("cluster", isCurrent ? "current" : "away since \(since): \(reason)"),
             ("cluster_prefix", options.prefix.text),
             ("cluster_node", options.node),
             ("cluster_age_ms", "\(age ?? -1)"),

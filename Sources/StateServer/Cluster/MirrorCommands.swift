@@ -56,7 +56,8 @@ struct MirrorCommands {
             try prove(revision, age: age, mirror, &context)
             mirror.refusedCount = refusedCount
         case .away(let reason):
-            mirror.note(reason.text)
+            // It comes from etcd, and is shown to all.
+            mirror.note(String(reason.prefix(256).shown))
             context.output.writeOK()
         case .resync(let history, let reason):
             mirror.comparison = MirrorComparison(history: history.text, reason: reason.text)
@@ -190,9 +191,8 @@ struct MirrorCommands {
         _ mirror: Mirror,
         _ core: KeyspaceCore
     ) throws(StateError) {
-        let shown = StateError.quoted(change.key)
         guard mirror.options.prefix.holds(change.key) else {
-            throw StateError(.conflict, "key \(shown) does not belong to the cluster")
+            throw MirrorComparison.isForeign(change.key)
         }
         guard change.follows else { return }
         let known = core.mirroredVersion(of: change.key)
@@ -200,7 +200,7 @@ struct MirrorCommands {
         let what = change.value == nil ? "its deletion" : "version \(change.version)"
         throw StateError(
             .conflict,
-            "\(what) of key \(shown) does not follow on version \(known), which is here"
+            "\(what) of key \(StateError.quoted(change.key)) does not follow on version \(known), which is here"
         )
     }
 

@@ -33,10 +33,7 @@ final class MirrorComparison {
     ) throws(StateError) {
         guard let end = rows.last?.key else { return }
         if let row = rows.first(where: { !prefix.holds($0.key) }) {
-            throw StateError(
-                .conflict,
-                "key \(StateError.quoted(row.key)) does not belong to the cluster"
-            )
+            throw MirrorComparison.isForeign(row.key)
         }
         for (row, next) in zip(rows, rows.dropFirst()) where !row.key.precedes(next.key) {
             throw MirrorComparison.isOutOfOrder(next.key)
@@ -85,6 +82,10 @@ final class MirrorComparison {
     private func drop(_ record: Record) {
         presentCount += 1
         changes.append(Change(key: Array(record.key), value: nil, version: 0))
+    }
+
+    static func isForeign(_ key: Bytes) -> StateError {
+        StateError(.conflict, "key \(StateError.quoted(key)) does not belong to the cluster")
     }
 
     private static func isOutOfOrder(_ key: Bytes) -> StateError {

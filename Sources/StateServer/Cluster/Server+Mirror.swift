@@ -44,7 +44,8 @@ extension MirrorCommands {
     /// Refuses to read keys of a cluster, because the copy may be behind and its rule says so: a
     /// command that names such a key, or lists a pattern that may match one.
     ///
-    /// What was at a revision or a time is read all the same.
+    /// What was at a revision or a time is read all the same. Commands that write may read, too: COPY
+    /// and GETEX do.
     ///
     /// - Throws: ``StateError/Code/stale``; a transaction that queues the command is refused.
     func refuseStale(
@@ -52,7 +53,7 @@ extension MirrorCommands {
         _ arguments: Arguments,
         _ context: borrowing CommandContext
     ) throws(StateError) {
-        guard let mirror, !verb.isWrite, !verb.looksBack(arguments),
+        guard let mirror, !verb.looksBack(arguments),
             mirror.isNamed(by: verb, arguments)
         else { return }
         context.connection.session.transaction?.refuse()

@@ -27,7 +27,7 @@ final class Services {
     let tracking: Tracking
     let audit: Audit
     let backups: Backups
-    /// The copy of a cluster; nil if there is none.
+    /// The copy of a cluster; nil if no rule asks for one.
     let mirror: Mirror?
 
     /// `wake` makes the loop take a turn; any thread may call it.

@@ -66,6 +66,7 @@ extension Server {
             if registry.counts.watches > 0 { scheduleProgress() }
         case .failed(let revision, let error):
             services.access.noteFailure(from: revision)
+            services.mirror?.forgetProof(from: revision)
             let count = registry.early.fail(from: revision)
             if count > 0 {
                 let commits = count == 1 ? "1 commit was" : "\(count) commits were"
@@ -77,6 +78,7 @@ extension Server {
             }
             logFailure(error, from: revision)
         case .reopened(let count, _):
+            services.mirror?.forgetProof(from: 0)
             let found = count == 1 ? "1 commit" : "\(count) commits"
             options.log(
                 .notice,

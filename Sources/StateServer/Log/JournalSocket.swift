@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
 import StateEngine
+import StateWire
 
 /// Sends messages to the journal in its own protocol: one datagram each, in memory if it is large.
 ///

@@ -1,6 +1,5 @@
-package import Glibc
-package import StateEngine
-import StateWire
+package import StateModel
+package import StatePlatform
 
 extension sockaddr_un {
     /// The address of a socket file.
