@@ -263,3 +263,21 @@ extension StateError {
         )
     }
 }
+
+extension sockaddr_un {
+    /// The path to which a socket is bound; nil if it has none.
+    package static func path(boundTo socket: Int32) -> String? {
+        var address = sockaddr_un()
+        var size = socklen_t(MemoryLayout<sockaddr_un>.size)
+        let status = withUnsafeMutableBytes(of: &address) { bytes in
+            bytes.withMemoryRebound(to: sockaddr.self) {
+                getsockname(socket, $0.baseAddress, &size)
+            }
+        }
+        guard status == 0 else { return nil }
+        let name = withUnsafeBytes(of: address.sun_path) { bytes in
+            String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        }
+        return name.isEmpty ? nil : name
+    }
+}
