@@ -15,6 +15,8 @@ final class DaemonConnection {
     private var sent: [Int] = []
     private var answeredCount = 0
     private var unansweredByteCount = 0
+    /// What clients of the daemon want to change, as it has come.
+    private var batches: [MirrorWriter.Batch] = []
 
     /// Commands of so many bytes may wait for their replies.
     private static let waitingByteCount = 8 << 20
@@ -77,7 +79,10 @@ final class DaemonConnection {
         var replies: [Reply] = []
         while true {
             while let reply = try parsed() {
-                if case .push = reply { continue }
+                if case .push(let elements) = reply {
+                    if let batch = MirrorWriter.Batch(elements) { batches.append(batch) }
+                    continue
+                }
                 if case .error(let error) = reply {
                     throw .daemon(error.message, code: error.code.description)
                 }
@@ -95,6 +100,11 @@ final class DaemonConnection {
                 throw .daemon("the daemon: \(String(cString: strerror(errno)))", code: nil)
             }
         }
+    }
+
+    func takeBatches() -> [MirrorWriter.Batch] {
+        defer { batches = [] }
+        return batches
     }
 
     private func noteAnswer() {

@@ -38,6 +38,7 @@ final class EtcdClient {
     enum Method: String {
         case range = "/etcdserverpb.KV/Range"
         case put = "/etcdserverpb.KV/Put"
+        case transaction = "/etcdserverpb.KV/Txn"
         case watch = "/etcdserverpb.Watch/Watch"
     }
 

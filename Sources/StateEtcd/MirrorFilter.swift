@@ -22,6 +22,16 @@ struct MirrorFilter {
     /// The key that a node sets to see that nothing is missing.
     func beatKey(of node: String) -> [UInt8] { own + Array("beat/\(node)".utf8) }
 
+    /// The key whose value a batch compares, and the one that says who wrote it.
+    func sessionKey(of node: String) -> [UInt8] { own + Array("session/\(node)".utf8) }
+    func writersKey(of node: String) -> [UInt8] { own + Array("by/\(node)".utf8) }
+
+    /// The node that has signed what else came at the same revision; nil if the key is no signature.
+    func signer(_ key: [UInt8]) -> [UInt8]? {
+        let start = own + Array("by/".utf8)
+        return key.starts(with: start) ? Array(key.dropFirst(start.count)) : nil
+    }
+
     /// The arguments of a change for STATE.MIRROR COMMIT; empty if it is left out.
     mutating func arguments(of event: EtcdEvent) -> [[UInt8]] {
         let entry = event.entry

@@ -15,11 +15,27 @@ package final class MirrorLink {
         /// The members, tried in turn.
         package var endpoints: [Endpoint]
         package var certificates: Certificates?
+        package var bounds: Bounds
 
-        package init(socket: String, endpoints: [Endpoint], certificates: Certificates? = nil) {
+        package init(
+            socket: String,
+            endpoints: [Endpoint],
+            certificates: Certificates? = nil,
+            bounds: Bounds = Bounds()
+        ) {
             (self.socket, self.endpoints) = (socket, endpoints)
-            self.certificates = certificates
+            (self.certificates, self.bounds) = (certificates, bounds)
         }
+    }
+
+    /// What etcd takes in one transaction.
+    package struct Bounds: Sendable {
+        /// As its `--max-txn-ops`.
+        package var operationCount = 128
+        /// As its `--max-request-bytes`.
+        package var byteCount = 1_572_864
+
+        package init() {}
     }
 
     let options: Options
@@ -92,7 +108,7 @@ package final class MirrorLink {
             try stream.compare(reason)
             reasonToCompare = nil
         }
-        try stream.follow { [self] in
+        try stream.follow(options.bounds) { [self] in
             restMilliseconds = MirrorLink.leastRest
             note("follows \(endpoint)")
         }

@@ -23,6 +23,7 @@ struct MirrorStream {
     private(set) var position: Position
     private var filter: MirrorFilter
     private let beatKey: [UInt8]
+    private let sessionKey: [UInt8]
 
     /// The event that proves that nothing is missing.
     private var beat: Beat?
@@ -33,6 +34,8 @@ struct MirrorStream {
     /// The newest revision that was seen in the stream.
     private var seenRevision: Int64
     private var stamp: MirrorStamp
+    /// Sends what clients of the daemon change; nil until the watch begins.
+    private var writer: MirrorWriter?
 
     private struct Beat {
         let value: [UInt8]
@@ -51,6 +54,7 @@ struct MirrorStream {
         (self.etcd, self.daemon, self.position) = (etcd, daemon, position)
         filter = MirrorFilter(prefix: position.prefix, valueByteCount: position.valueByteCount)
         beatKey = filter.beatKey(of: position.node)
+        sessionKey = filter.sessionKey(of: position.node)
         seenRevision = position.revision
         stamp = MirrorStamp(position.stamp) ?? MirrorStamp()
     }
@@ -163,7 +167,11 @@ struct MirrorStream {
     ///
     /// - Parameter prove: Called when the daemon has taken what was sent, with a proof.
     /// - Throws: ``LinkFailure``.
-    mutating func follow(onProof prove: () -> Void) throws(LinkFailure) {
+    mutating func follow(
+        _ bounds: MirrorLink.Bounds,
+        onProof prove: () -> Void
+    ) throws(LinkFailure) {
+        writer = try MirrorWriter(etcd, filter, position.node, bounds)
         try etcd.watch(position.prefix, from: position.revision + 1)
         while true {
             try etcd.flush()
@@ -171,9 +179,11 @@ struct MirrorStream {
             wait()
             let before = provedCount
             if try !daemon.receive().isEmpty, daemon.isIdle, before > 0 { prove() }
+            for batch in daemon.takeBatches() { try writer?.send(batch, filter) }
             if !daemon.isFull {
                 try etcd.receive()
                 try take(etcd.takeEvents())
+                if let words = try writer?.take() { daemon.send(words.map { Array($0.utf8) }) }
             }
             try beatIfDue()
             keepIfDue()
@@ -218,9 +228,18 @@ struct MirrorStream {
     ) throws(LinkFailure) {
         stamp.changes = MirrorStamp.changes(events.lazy.filter { !$0.isDelete }.map(\.entry))
         var changes: [[UInt8]] = []
+        var session: [UInt8]?
         for event in events {
+            if let node = filter.signer(event.entry.key), !event.isDelete {
+                changes.insert(contentsOf: [Array("BY".utf8), node, event.entry.value], at: 0)
+                continue
+            }
             changes += filter.arguments(of: event)
             if event.entry.key == beatKey { note(event) }
+            if event.entry.key == sessionKey { session = event.entry.value }
+        }
+        if let session, let words = try writer?.note(session: session) {
+            daemon.send(words.map { Array($0.utf8) })
         }
         guard !changes.isEmpty else { return }
         let byteCount = changes.reduce(0) { $0 + $1.count + 32 }

@@ -10,6 +10,12 @@ struct ProtobufWriter {
         append(UInt64(bitPattern: number))
     }
 
+    /// Writes a number although it may be the default.
+    mutating func writePresent(_ field: Int, _ number: Int64) {
+        append(UInt64(field) << 3)
+        append(UInt64(bitPattern: number))
+    }
+
     mutating func write(_ field: Int, _ flag: Bool) { write(field, flag ? 1 : 0) }
 
     mutating func write(_ field: Int, _ content: [UInt8]) {

@@ -32,6 +32,8 @@ public struct StateError: Error, Hashable, Sendable {
         public static let executionAborted = Code("EXECABORT")
         /// The copy of a cluster may be behind, and its rule refuses to serve it then.
         public static let stale = Code("STALE")
+        /// The cluster of the key cannot be reached: nothing was changed.
+        public static let away = Code("AWAY")
         /// A protocol version that is not supported.
         public static let noProtocol = Code("NOPROTO")
         /// A store that another process owns; never on the wire.

@@ -11,6 +11,7 @@ struct LinkConfiguration {
     private var authorities: String?
     private var certificate: String?
     private var key: String?
+    private var bounds = MirrorLink.Bounds()
 
     /// - Parameter arguments: Those after the name of the program, without `--help` and `--version`.
     /// - Throws: ``StateError/Code/err``: what is wrong, and where.
@@ -29,15 +30,41 @@ struct LinkConfiguration {
             given.append((name, value))
         }
         for (name, value) in given where name == "--config" { try read(value) }
-        for (name, value) in given where name != "--config" { take(name, value) }
+        for (name, value) in given where name != "--config" { try take(name, value) }
     }
 
     private static let options: Set<String> = [
-        "--config", "--endpoints", "--socket", "--ca", "--cert", "--key",
+        "--config", "--endpoints", "--socket", "--ca", "--cert", "--key", "--max-txn-ops",
+        "--max-request-bytes",
     ]
 
-    private mutating func take(_ name: String, _ value: String) {
+    /// The operations of one transaction and the bytes of one request that etcd can be told to take.
+    private static let (operations, bytes) = (8...100_000, 65_536...1 << 30)
+
+    private static func number(
+        _ text: String,
+        _ name: String,
+        _ range: ClosedRange<Int>
+    ) throws(StateError) -> Int {
+        guard let number = Int(text), range.contains(number) else {
+            throw StateError(
+                .err,
+                "\(name): '\(text)' is not a number from \(range.lowerBound) to \(range.upperBound)"
+            )
+        }
+        return number
+    }
+
+    private mutating func take(_ name: String, _ value: String) throws(StateError) {
         switch name {
+        case "--max-txn-ops":
+            bounds.operationCount = try LinkConfiguration.number(
+                value,
+                name,
+                LinkConfiguration.operations
+            )
+        case "--max-request-bytes":
+            bounds.byteCount = try LinkConfiguration.number(value, name, LinkConfiguration.bytes)
         case "--endpoints": endpoints = value.split(separator: ",").map(String.init)
         case "--socket": socket = value
         case "--ca": authorities = value
@@ -68,11 +95,15 @@ struct LinkConfiguration {
             case ("ca", .string(let text)): authorities = text
             case ("cert", .string(let text)): certificate = text
             case ("key", .string(let text)): key = text
+            case ("maxTxnOps", .number(let number)):
+                try take("--max-txn-ops", "\(number)")
+            case ("maxRequestBytes", .number(let number)):
+                try take("--max-request-bytes", "\(number)")
             default:
                 throw StateError(
                     .err,
-                    "\(path): \(name): expected endpoints: [\"https://…\"], and socket, ca, cert and "
-                        + "key as paths in quotes"
+                    "\(path): \(name): expected endpoints: [\"https://…\"], socket, ca, cert and key as "
+                        + "paths in quotes, and maxTxnOps and maxRequestBytes as numbers"
                 )
             }
         }
@@ -117,6 +148,11 @@ struct LinkConfiguration {
             throw StateError(.err, "an https endpoint needs the file of its authorities: --ca")
         }
         let path = try SocketLocation.process.clientPath(option: socket)
-        return MirrorLink.Options(socket: path, endpoints: members, certificates: certificates)
+        return MirrorLink.Options(
+            socket: path,
+            endpoints: members,
+            certificates: certificates,
+            bounds: bounds
+        )
     }
 }

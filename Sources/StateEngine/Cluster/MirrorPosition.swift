@@ -44,6 +44,7 @@ extension LocalKeyspace {
     package func mirror(_ prefix: MirroredPrefix?) throws(StateError) {
         try durably { (core) throws(StateError) in
             core.admission.mirrored = prefix
+            core.transaction.cluster = prefix.map { _ in ClusterUse() }
             var receipt = Receipt()
             let text = core.metadataText(MirrorPosition.metadataName, &receipt)
             guard text != nil, prefix.flatMap({ MirrorPosition(text, of: $0) }) == nil else {

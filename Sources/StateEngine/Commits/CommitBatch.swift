@@ -25,6 +25,9 @@ public final class CommitBatch: @unchecked Sendable {
     /// One struct, so that adding to it is one access to the object.
     private struct Contents {
         var items: [Item] = []
+        /// Where the cause changes within a transaction of several writers: the end of what one has
+        /// changed, and its cause; empty without such.
+        var parts: [(changeEnd: Int, cause: Unmanaged<InternedCause>)] = []
         var changes: [Record] = []
         /// What each change supersedes, read while its memory is cached: the commit thread would
         /// have to wait for it.
@@ -77,6 +80,9 @@ public final class CommitBatch: @unchecked Sendable {
                 item.changeEnd += offset
                 items.append(item)
             }
+            if !other.parts.isEmpty {
+                parts += other.parts.map { ($0.changeEnd + offset, $0.cause) }
+            }
             if !other.metadata.isEmpty { metadata += other.metadata }
             byteCount += other.byteCount
             storedCount += other.storedCount
@@ -87,11 +93,32 @@ public final class CommitBatch: @unchecked Sendable {
             isBarrier = isBarrier || other.isBarrier
         }
 
+        /// The same changes as ``items``, divided where the cause changes.
+        var itemsOfOneCause: [Item] {
+            var (divided, next): ([Item], Int) = ([], 0)
+            for item in items {
+                while next < parts.count, parts[next].changeEnd <= item.changeEnd {
+                    let part = parts[next]
+                    next += 1
+                    divided.append(
+                        Item(
+                            revision: item.revision,
+                            changeEnd: part.changeEnd,
+                            cause: part.cause
+                        )
+                    )
+                }
+                divided.append(item)
+            }
+            return divided
+        }
+
         mutating func empty() {
             items.removeAll(keepingCapacity: true)
             changes.removeAll(keepingCapacity: true)
             superseded.removeAll(keepingCapacity: true)
             if !metadata.isEmpty { metadata = [] }
+            if !parts.isEmpty { parts = [] }
             (byteCount, storedCount, storedRevision, storedTransactionCount) = (0, 0, 0, 0)
             (deferrableCount, delay, isBarrier) = (0, .max, false)
         }
@@ -189,7 +216,8 @@ public final class CommitBatch: @unchecked Sendable {
         let contents = contents
         // Only records keep a cause alive: a transaction without records may have outlived its
         // cause.
-        for item in contents.items where index < item.changeEnd {
+        for item in contents.parts.isEmpty ? contents.items : contents.itemsOfOneCause
+        where index < item.changeEnd {
             try item.cause._withUnsafeGuaranteedRef { interned in
                 try interned.bytes.withUnsafeBytes { cause in
                     while index < item.changeEnd {
@@ -248,6 +276,18 @@ public final class CommitBatch: @unchecked Sendable {
     func appendBarrier(revision: Int64, cause: Unmanaged<InternedCause>) {
         contents.isBarrier = true
         endTransaction(revision: revision, cause: cause, byteCount: 0)
+    }
+
+    /// The changes from `start` on have several writers.
+    func noteCauses(from start: Int, _ entries: borrowing EntryStore) {
+        for index in start..<contents.changes.count {
+            let cause = entries.causes[contents.changes[index].cause]
+            if index > start, contents.parts.last?.cause.toOpaque() == Unmanaged.passUnretained(cause).toOpaque() {
+                contents.parts[contents.parts.count - 1].changeEnd = index + 1
+            } else {
+                contents.parts.append((index + 1, .passUnretained(cause)))
+            }
+        }
     }
 
     /// Adds metadata to that transaction.

@@ -55,7 +55,9 @@ package final class KeyspaceCore: @unchecked Sendable {
     ///
     /// - Complexity: O(*n*) in the bytes of the key.
     package func read(_ key: Bytes, _ receipt: inout Receipt) -> Record? {
-        guard let head = entries.head(key) else { return nil }
+        let newest = entries.head(key)
+        if transaction.cluster != nil { noteRead(of: key, newest) }
+        guard let head = newest else { return nil }
         // A read of the open transaction's own changes depends on nothing else.
         if head.revision > revisions.durable, head.revision != transaction.revision,
             !head.isPublished

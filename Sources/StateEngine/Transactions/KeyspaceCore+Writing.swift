@@ -153,6 +153,7 @@ extension KeyspaceCore {
         pending.byteCount += transaction.byteCount
         var isFinal = false
         let filling = pending.filling
+        let first = filling.changes.count
         if memoryKeys.publishEarly {
             isFinal = fillWithSomePublished(havingRead: receipt.revision)
         } else {
@@ -160,6 +161,7 @@ extension KeyspaceCore {
                 if let change = transaction.changes[index] { filling.append(change) }
             }
         }
+        if transaction.isDecided { filling.noteCauses(from: first, entries) }
         if !transaction.metadata.isEmpty { filling.append(transaction.metadata) }
         filling.endTransaction(
             revision: transaction.revision,

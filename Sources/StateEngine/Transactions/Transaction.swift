@@ -105,6 +105,11 @@ package struct Transaction: ~Copyable {
         try core.mirror(key, value, version: version)
     }
 
+    /// It depends on all keys of the cluster that a pattern may match.
+    package mutating func noteRead(of patterns: PatternSet) {
+        for pattern in patterns.patterns { core.noteRead(of: pattern) }
+    }
+
     /// Storage has the transaction before its answer, whatever the rules of its keys allow.
     package mutating func storeAtOnce() { core.transaction.isStoredAtOnce = true }
 
@@ -155,6 +160,10 @@ package struct OpenTransaction: ~Copyable {
     /// The owner of what its next change creates, if that is not the writer: of a file, or of an
     /// adopted value.
     var nextOwner: UInt32?
+    /// What it has to do with the keys of a cluster; nil if there are none.
+    package internal(set) var cluster: ClusterUse?
+    /// Whether it makes changes that a cluster has decided: no rule is asked, and no limit.
+    var isDecided = false
 
     var isOpen: Bool { revision != 0 }
 
@@ -173,7 +182,11 @@ package struct OpenTransaction: ~Copyable {
         self.cause = .passUnretained(cause)
         self.holders = holders
         (durability, isStoredAtOnce) = (.memory, false)
+        cluster?.reset()
     }
+
+    /// What follows is written by somebody else, in the same transaction.
+    mutating func goOn(as cause: InternedCause) { self.cause = .passUnretained(cause) }
 
     /// Numbers the remaining changes of the commit.
     ///
@@ -189,6 +202,7 @@ package struct OpenTransaction: ~Copyable {
     mutating func end() {
         (revision, subject, cause, byteCount) = (0, nil, nil, 0)
         holders = nil
+        if isDecided { (isDecided, nextOwner) = (false, nil) }
         if !rates.isEmpty { rates.removeAll() }
         if !metadata.isEmpty { metadata = [] }
         changes.removeAll(keepingCapacity: changes.capacity <= 4_096)
@@ -198,10 +212,10 @@ package struct OpenTransaction: ~Copyable {
     ///   or `changes`.
     @inline(__always)
     func checkRoom(for byteCount: Int, _ bytes: Int, _ changes: Int) throws(StateError) {
-        guard self.byteCount + byteCount <= bytes else {
+        guard self.byteCount + byteCount <= bytes || isDecided else {
             throw OpenTransaction.full(bytes, "bytes of keys and values")
         }
-        guard self.changes.count < changes else { throw OpenTransaction.full(changes, "changes") }
+        guard self.changes.count < changes || isDecided else { throw OpenTransaction.full(changes, "changes") }
     }
 
     @inline(never)

@@ -22,7 +22,9 @@ package struct WriteAdmission: ~Copyable {
     /// The keys that a cluster has; nil if there are none.
     ///
     /// Set before anything is written.
-    var mirrored: MirroredPrefix?
+    package internal(set) var mirrored: MirroredPrefix?
+    /// Whether the cluster can be asked for a change of its keys; nil: nobody asks it.
+    package weak var clusterLink: (any ClusterLink)?
 
     /// The soft limits that were exceeded, for the log.
     package var notices: [String] = []
@@ -72,7 +74,7 @@ extension KeyspaceCore {
         _ expiry: Expiry,
         isConditional: Bool
     ) throws(StateError) -> AdmittedSet {
-        let rule = rules?.rule(for: key)
+        let rule = transaction.isDecided ? nil : rules?.rule(for: key)
         let chain = entries.live.slot(for: key)
         let head = chain?.pointee.leaf
         let byteCount = value.count + (suffix?.count ?? 0)
@@ -82,7 +84,7 @@ extension KeyspaceCore {
         if let subject = transaction.subject, let rule {
             hidden = try checkWriting(key, head, rule, subject, isConditional: isConditional)
         }
-        if let mirrored = admission.mirrored { try mirrored.refuse(key) }
+        if transaction.cluster != nil { try noteChange(of: key, expiry) }
         try checkSize(byteCount, of: key)
         try checkRoom(key.count + byteCount, isVolatile: isVolatile)
         if !isVolatile, admission.refusals.diskShortage != nil { throw admission.refusals.refuse() }
@@ -130,13 +132,13 @@ extension KeyspaceCore {
         _ key: Bytes,
         _ receipt: inout Receipt
     ) throws(StateError) -> AdmittedDelete? {
-        let rule = rules?.rule(for: key)
+        let rule = transaction.isDecided ? nil : rules?.rule(for: key)
         if let subject = transaction.subject, let rule,
             try isHiddenFromDelete(key, entries.head(key), rule, subject, &receipt)
         {
             return nil
         }
-        if let mirrored = admission.mirrored { try mirrored.refuse(key) }
+        if transaction.cluster != nil, try !mayDelete(key) { return nil }
         guard let current = read(key, &receipt), let chain = entries.live.slot(for: key) else {
             return nil
         }

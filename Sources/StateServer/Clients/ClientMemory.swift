@@ -204,7 +204,8 @@ extension Connection {
     fileprivate var byteCount: Int { plainByteCount + (hasWorkUnderWay ? workByteCount : 0) }
 
     private var plainByteCount: Int {
-        let coming = inbound.bytes.footprint + inbound.parser.footprint
+        let coming =
+            inbound.bytes.footprint + inbound.parser.footprint + 2 * inbound.offeredByteCount
         return coming + outbound.bytes.footprint + outbound.held.footprint + sessionByteCount
     }
 

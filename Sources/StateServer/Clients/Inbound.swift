@@ -17,6 +17,8 @@ struct Inbound: ~Copyable {
     var awaitedRevision: Int64 = 0
     /// The reply of its last command comes later: from a ``HistoryJob``, or when ``blocked`` ends.
     var awaitsLateReply = false
+    /// The bytes of its last command, while a cluster decides about it.
+    var offeredByteCount = 0
     /// The command that lists in slices.
     var listing: ListingCommand?
     /// The reads of the history for it: for a command, and for a watch.

@@ -14,6 +14,8 @@ final class ReplyGate {
     let registry: Registry
     private let flushes: FlushList
     let timers: TimerQueue
+    /// The commands that wait for a cluster; nil if there is none.
+    var cluster: ClusterWrites?
 
     init(
         _ settings: Settings,
@@ -39,9 +41,17 @@ final class ReplyGate {
         } catch {
             refuse(error, from: start, context)
         }
-        send(from: start, &context)
+        if let offer = context.takeOffer(), let again = offer.again {
+            connection.outbound.bytes.truncate(to: start)
+            cluster?.take(offer, connection, core, again)
+        } else {
+            send(from: start, &context)
+        }
         turn.note(&context)
     }
+
+    /// Sends what was written to a connection in this turn.
+    func flush(_ connection: Connection) { flushes.add(connection) }
 
     /// Replaces the reply that begins at `start` in the output by an error.
     func refuse(_ error: StateError, from start: Int, _ context: borrowing CommandContext) {
@@ -72,7 +82,8 @@ final class ReplyGate {
                 reply,
                 behind: isHeld ? context.receipt.revision : 0,
                 reporting: context.receipt.reportedRevision,
-                isFinal: context.receipt.isFinal
+                isFinal: context.receipt.isFinal,
+                isDecided: context.round == .decided
             )
             connection.outbound.bytes.truncate(to: start)
             registry.addHolding(connection)
@@ -106,6 +117,8 @@ struct HeldReplies: ~Copyable {
         var byteCount: Int
         /// The commit that it waits for cannot be undone.
         var isFinal = false
+        /// A cluster has the commit, whether or not storage here fails.
+        var isDecided = false
     }
 
     private var bytes = ByteBuffer()
@@ -123,15 +136,23 @@ struct HeldReplies: ~Copyable {
     ///   - revision: The revision that it waits for; 0 if it only waits for earlier replies.
     ///   - reported: The commit that it acknowledges early, without waiting for it; 0 for none.
     ///   - isFinal: Whether the commit that it waits for cannot be undone.
+    ///   - isDecided: Whether a cluster has the commit.
     mutating func append(
         _ reply: Bytes,
         behind revision: Int64,
         reporting reported: Int64,
-        isFinal: Bool = false
+        isFinal: Bool = false,
+        isDecided: Bool = false
     ) {
         bytes.append(reply)
         holds.append(
-            Hold(revision: revision, reported: reported, byteCount: reply.count, isFinal: isFinal)
+            Hold(
+                revision: revision,
+                reported: reported,
+                byteCount: reply.count,
+                isFinal: isFinal,
+                isDecided: isDecided
+            )
         )
     }
 
@@ -168,15 +189,19 @@ struct HeldReplies: ~Copyable {
     /// Replaces each reply that waits for or acknowledges `revision` or a later one by `error`.
     mutating func fail(from revision: Int64, _ error: StateError) {
         var answer = ByteBuffer()
+        var decided = ByteBuffer()
         answer.writeError(error)
+        decided.writeError(ClusterWrites.isNotStored(error))
         var kept = ByteBuffer()
         var start = 0
         for index in first..<holds.count {
             let end = start + holds[index].byteCount
             if !holds[index].isFinal, max(holds[index].revision, holds[index].reported) >= revision
             {
-                kept.append(answer.bytes)
-                holds[index] = Hold(revision: 0, byteCount: answer.count)
+                let isDecided = holds[index].isDecided
+                let count = isDecided ? decided.count : answer.count
+                kept.append(isDecided ? decided.bytes : answer.bytes)
+                holds[index] = Hold(revision: 0, byteCount: count)
             } else {
                 kept.append(bytes.bytes.slice(start, end))
             }

@@ -144,6 +144,36 @@ final class Mirror {
     private var due: Int64? { provedAt.map { $0 + options.staleMilliseconds } }
 }
 
+extension Mirror: ClusterLink {
+    /// Changes of its keys are refused while it is cut off: nothing is sent then.
+    var refusal: StateError? {
+        guard !isCurrent else { return nil }
+        let since = UniversalTime.text(awaySince ?? SystemClock.wallMilliseconds())
+        return StateError(
+            .away,
+            "\(options.prefix.text) is cut off from the cluster since \(since): \(reason)"
+        )
+    }
+
+    /// Nothing was sent of a command in all its time.
+    var tookTooLong: StateError {
+        StateError(
+            .away,
+            "\(options.prefix.text): the cluster did not take the change for "
+                + "\(ClusterWrites.patience / 1_000) s, and nothing was changed: \(reason)"
+        )
+    }
+
+    /// The answer of the cluster did not come.
+    var outcomeUnknown: StateError {
+        StateError(
+            .outcomeUnknown,
+            "\(options.prefix.text): the answer of the cluster was lost, and the change may be "
+                + "made: read the key again once statectl status says current"
+        )
+    }
+}
+
 extension Mirror {
     /// The fields of STATE.STATUS; counts only for users who may read all keys.
     func report(showsCounts: Bool) -> [(String, String)] {

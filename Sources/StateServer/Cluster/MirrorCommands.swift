@@ -50,14 +50,24 @@ struct MirrorCommands {
     ) throws(StateError) {
         switch step {
         case .begin: break
-        case .commit(let after, let revision, let stamp, let changes):
-            try commit(changes, after: after, revision, stamp, mirror, &context)
+        case .commit(let commit): try take(commit, mirror, &context)
+        case .ready(let operationCount, let byteCount):
+            services.gate.cluster?.begin(
+                ClusterWrites.Bounds(operationCount: operationCount, byteCount: byteCount)
+            )
+            context.output.writeOK()
+        case .failed(let number, let code, let reason):
+            // It comes from etcd, and is shown to the client.
+            let error = StateError(StateError.Code(code), String(reason.prefix(256).shown))
+            services.gate.cluster?.refuse(number, error, context.core)
+            context.output.writeOK()
         case .beat(let revision, let age, let refusedCount):
             try prove(revision, age: age, mirror, &context)
             mirror.refusedCount = refusedCount
         case .away(let reason):
             // It comes from etcd, and is shown to all.
             mirror.note(String(reason.prefix(256).shown))
+            services.gate.cluster?.pause()
             context.output.writeOK()
         case .resync(let history, let reason):
             mirror.comparison = MirrorComparison(history: history.text, reason: reason.text)
@@ -92,15 +102,6 @@ struct MirrorCommands {
         throw StateError(.conflict, "no comparison was begun: STATE.MIRROR RESYNC comes first")
     }
 
-    private func position(
-        _ mirror: Mirror,
-        _ context: inout CommandContext
-    ) -> MirrorPosition {
-        let text = context.core.metadataText(MirrorPosition.metadataName, &context.receipt)
-        return MirrorPosition(text, of: mirror.options.prefix)
-            ?? MirrorPosition(of: mirror.options.prefix)
-    }
-
     private func begin(
         _ mirror: Mirror,
         _ context: inout CommandContext
@@ -110,13 +111,14 @@ struct MirrorCommands {
         }
         mirror.link = context.connection
         mirror.comparison = nil
+        services.gate.cluster?.pause()
         let peer = context.connection.peer
         if context.connection.session.cause == nil {
             context.connection.session.cause = context.core.retainCause(
                 Cause(uid: peer.uid, gid: peer.gid, pid: 0, command: "etcd")
             )
         }
-        let position = position(mirror, &context)
+        let position = context.position(of: mirror.options.prefix)
         mirror.revision = position.revision
         let limits = services.settings.options.frameLimits
         context.output.writeMap(7, context.version)
@@ -140,7 +142,7 @@ struct MirrorCommands {
         _ mirror: Mirror,
         _ context: inout CommandContext
     ) throws(StateError) {
-        let position = position(mirror, &context)
+        let position = context.position(of: mirror.options.prefix)
         guard !position.history.isEmpty, position.revision == revision else {
             throw StateError(
                 .conflict,
@@ -155,34 +157,48 @@ struct MirrorCommands {
         context.output.writeOK()
     }
 
-    private func commit(
-        _ changes: [Command.MirrorChange],
-        after: Int64,
-        _ revision: Int64,
-        _ stamp: Bytes,
+    private func take(
+        _ commit: Command.MirrorCommit,
         _ mirror: Mirror,
         _ context: inout CommandContext
     ) throws(StateError) {
-        var position = position(mirror, &context)
-        guard !position.history.isEmpty, position.revision == after, revision > after else {
+        var position = context.position(of: mirror.options.prefix)
+        guard !position.history.isEmpty, position.revision == commit.after,
+            commit.revision > commit.after
+        else {
             throw StateError(
                 .conflict,
-                "revision \(revision) of the cluster comes after \(after), and here it is at "
-                    + "\(position.revision)"
+                "revision \(commit.revision) of the cluster comes after \(commit.after), and here "
+                    + "it is at \(position.revision)"
             )
         }
-        for change in changes { try requireOrder(of: change, mirror, context.core) }
-        (position.revision, position.stamp) = (revision, stamp.text)
+        for change in commit.changes { try requireOrder(of: change, mirror, context.core) }
+        (position.revision, position.stamp) = (commit.revision, commit.stamp.text)
         let text = position.text
-        try context.write(waitingFor: .storage) { (transaction) throws(StateError) in
-            // First, for it counts against the limits of a transaction, which the changes may exceed.
-            try transaction.setMetadata(MirrorPosition.metadataName, to: text)
-            for change in changes {
-                try transaction.mirror(change.key, change.value, version: change.version)
+        let (core, cause) = (context.core, context.cause)
+        var decision = ClusterDecision(
+            commit.changes,
+            signedBy: commit.writers,
+            mirror,
+            services.gate.cluster?.batch,
+            at: context.time
+        )
+        do throws(StateError) {
+            try context.write(waitingFor: .storage) { (transaction) throws(StateError) in
+                // First, for it counts against the limits of a transaction, which the changes may
+                // exceed.
+                try transaction.setMetadata(MirrorPosition.metadataName, to: text)
+                try decision.make(&transaction, core, by: cause)
             }
+        } catch {
+            decision.undo(core)
+            throw error
         }
-        mirror.revision = revision
+        mirror.revision = commit.revision
         context.output.writeOK()
+        if let writes = services.gate.cluster {
+            decision.answer(behind: context.receipt.revision, core, writes)
+        }
     }
 
     /// Each change must follow on what is here: else one is missing.
@@ -213,7 +229,7 @@ struct MirrorCommands {
     ) throws(StateError) {
         mirror.comparison = nil
         comparison.finish(context.core)
-        var position = position(mirror, &context)
+        var position = context.position(of: mirror.options.prefix)
         if position.history.isEmpty, comparison.presentCount > 0 {
             throw foreignKeys(comparison, mirror)
         }
@@ -234,6 +250,8 @@ struct MirrorCommands {
             }
         }
         mirror.revision = revision
+        // What came between was not seen.
+        services.gate.cluster?.lose(context.core)
         services.settings.options.log(
             .notice,
             .clusterCompared,
@@ -252,5 +270,13 @@ struct MirrorCommands {
                 + "be replaced or deleted: remove the rule with backing: \"cluster\", then "
                 + "statectl export and statectl delete these keys, and add the rule again"
         )
+    }
+}
+
+extension CommandContext {
+    /// How far the copy of a cluster is.
+    mutating func position(of prefix: MirroredPrefix) -> MirrorPosition {
+        let text = core.metadataText(MirrorPosition.metadataName, &receipt)
+        return MirrorPosition(text, of: prefix) ?? MirrorPosition(of: prefix)
     }
 }

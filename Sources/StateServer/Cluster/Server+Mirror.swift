@@ -17,6 +17,7 @@ extension Services {
                 "\(prefix) may be behind the cluster: \(mirror.reason)",
                 []
             )
+            if let refusal = mirror.refusal { gate.cluster?.refuseWaiting(refusal, core) }
         }
         for connection in registry.connections {
             for watcher in connection.watches.all.values
@@ -36,6 +37,7 @@ extension Services {
         guard let mirror, mirror.link === connection else { return }
         mirror.link = nil
         mirror.comparison = nil
+        gate.cluster?.pause()
         mirror.note("its link has ended")
     }
 }
@@ -57,7 +59,7 @@ extension MirrorCommands {
             mirror.isNamed(by: verb, arguments)
         else { return }
         context.connection.session.transaction?.refuse()
-        throw mirror.refusal
+        throw mirror.staleness
     }
 }
 
@@ -78,7 +80,7 @@ extension Mirror {
         return options.prefix.meets(pattern)
     }
 
-    fileprivate var refusal: StateError {
+    fileprivate var staleness: StateError {
         let proof =
             age.map { "it was complete \($0) ms ago" } ?? "it was not complete since the start"
         return StateError(

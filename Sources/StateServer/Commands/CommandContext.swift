@@ -18,6 +18,10 @@ struct CommandContext: ~Copyable {
     var execution: Execution?
     /// Whether there is a commit that ``Turn/note(_:)`` has not recorded yet.
     var hasCommitted = false
+    /// What a cluster has to decide, instead of a commit here.
+    var offer: ClusterOffer?
+    /// How often the command was carried out for a cluster.
+    var round = ClusterOffer.Round.first
 
     /// The state of an EXEC, whose commands are one commit.
     struct Execution {
@@ -90,7 +94,12 @@ struct CommandContext: ~Copyable {
         let result: R
         do throws(StateError) {
             result = try body(&transaction)
+            if core.awaitsCluster, try isOffered() {
+                core.rollBack()
+                return result
+            }
         } catch {
+            let error = core.awaitsCluster ? offeredFailure(error) : error
             core.rollBack()
             throw error
         }
@@ -102,17 +111,22 @@ struct CommandContext: ~Copyable {
     ///
     /// - Parameters:
     ///   - visitCount: Entries that their listings may visit.
+    ///   - mayWrite: Whether some of them may change something.
     ///   - body: Runs the commands.
     /// - Throws: What `body` throws; nothing has changed then.
     mutating func execute(
         visitCount: Int,
+        mayWrite: Bool,
         _ body: (inout CommandContext) throws(StateError) -> Void
     ) throws(StateError) {
         execution = Execution(visitsLeft: visitCount)
+        if round == .decided { return try body(&self) }
         core.begin(cause, at: time, by: restriction, connection.holders)
         do throws(StateError) {
             try body(&self)
+            if mayWrite, core.awaitsCluster, try isOffered() { return core.rollBack() }
         } catch {
+            let error = mayWrite && core.awaitsCluster ? offeredFailure(error) : error
             core.rollBack()
             throw error
         }

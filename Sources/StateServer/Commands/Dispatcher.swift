@@ -10,7 +10,7 @@ import StateWire
 final class Dispatcher {
     private let settings: Settings
     // Used by every command: another object on the way to them would cost a retain and a release.
-    private let gate: ReplyGate
+    let gate: ReplyGate
     private let memory: ClientMemory
     let strings: StringCommands
     let keyspace: KeyspaceCommands
@@ -117,7 +117,11 @@ final class Dispatcher {
             statistics.end(running, since: began, arguments, context.connection, at: context.time)
         }
         lastWeight += (context.output.count - start) >> 12
-        gate.send(from: start, &context)
+        if context.offer == nil {
+            gate.send(from: start, &context)
+        } else {
+            offer(arguments, from: start, &context)
+        }
         if context.isExecuting { context.endExecution() }
         if !channels.channels.postponed.isEmpty { channels.channels.publishPostponed() }
         return .done
@@ -181,7 +185,7 @@ final class Dispatcher {
 /// The table of commands and the functions that run them.
 extension Dispatcher {
     /// Runs a command, alone or as a step of a transaction.
-    private func run(
+    func run(
         _ command: Command,
         _ name: Verb.Name,
         _ context: inout CommandContext
@@ -230,7 +234,7 @@ extension Dispatcher {
         case .stateGet(let key, let revision?): try history.get(key, at: revision, &context)
         case .stateSet(let key, let value, let conditions, let options):
             try state.set(key, value, conditions, options, &context)
-        case .stateSync: try state.sync(&context)
+        case .stateSync(let isLocal): try state.sync(isLocal: isLocal, &context)
         case .stateApply(let steps): try state.apply(steps, &context)
         case .stateDelete(let patterns, let isDryRun):
             try state.delete(patterns, isDryRun: isDryRun, &context)

@@ -83,7 +83,7 @@ final class Listings {
     ) throws(StateError) {
         let connection = context.connection
         let deadline =
-            context.isExecuting
+            context.isExecuting || context.round != .first
             ? .max : clinux_monotonic_nanoseconds() + Listings.firstSliceNanoseconds
         do throws(StateError) {
             let isDone = try listing.advance(
@@ -117,6 +117,7 @@ final class Listings {
             isDone = try command.listing.advance(in: core, until: deadline, &context.receipt)
             guard isDone else { return }
             end(command, core)
+            defer { context.offer?.again = command.reply }
             try command.reply(&context)
         }
         return isDone

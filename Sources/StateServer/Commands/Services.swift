@@ -53,6 +53,10 @@ final class Services {
         listings = Listings(access, work, gate)
         backups = Backups(keyspace)
         mirror = settings.options.mirror.map { [timers] in Mirror($0, timers, registry) }
+        if let mirror {
+            gate.cluster = ClusterWrites(mirror, gate)
+            core.admission.clusterLink = mirror
+        }
         history = HistoryReader(keyspace, registry, access, wake: wake)
     }
 }

@@ -80,7 +80,10 @@ struct StateCommands {
     }
 
     /// Replies once storage has everything written so far, by anybody.
-    func sync(_ context: inout CommandContext) throws(StateError) {
+    ///
+    /// If there is a cluster, also once everything that it had is here.
+    func sync(isLocal: Bool, _ context: inout CommandContext) throws(StateError) {
+        if !isLocal, try context.mustConfirm() { return }
         try context.storeEverything()
         context.output.writeMap(1, context.version)
         context.output.writeField("revision", context.reachedRevision)
@@ -192,6 +195,7 @@ struct StateCommands {
     ) throws(StateError) -> Int {
         var count = 0
         var failure: StateError?
+        transaction.noteRead(of: set)
         func delete(_ key: Bytes) {
             guard failure == nil else { return }
             do throws(StateError) {

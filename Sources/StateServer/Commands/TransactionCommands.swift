@@ -138,7 +138,9 @@ struct TransactionCommands {
             throw settings.options.tooManySteps(stepLimit)
         }
         do throws(StateError) {
-            try context.execute(visitCount: stepLimit) { (context) throws(StateError) in
+            try context.execute(visitCount: stepLimit, mayWrite: transaction.hasWrites) {
+                (context) throws(StateError) in
+                if context.core.mirrored != nil { context.noteRead(watched) }
                 try runQueued(transaction, &context) { (queued, context) throws(StateError) in
                     try run(queued, &context)
                     guard context.execution.map({ $0.visitsLeft >= 0 }) ?? true else {
@@ -148,7 +150,12 @@ struct TransactionCommands {
             }
         } catch {
             channels.undo(&context)
+            context.offer?.note(transaction, hasWatched: !watched.isEmpty)
             throw error
+        }
+        if context.offer != nil {
+            channels.undo(&context)
+            context.offer?.note(transaction, hasWatched: !watched.isEmpty)
         }
     }
 

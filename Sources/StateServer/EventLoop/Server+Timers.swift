@@ -20,6 +20,7 @@ extension Server {
         case .check: checkStore()
         // The turn checks which connections may continue.
         case .clientPause: registry.pause = nil
+        case .cluster: keyspace.withCore { services.gate.cluster?.expire($0) }
         // The turn checks which connections may continue.
         case .files: scheduleFiles()
         case .frames:
@@ -56,6 +57,8 @@ final class TimerQueue {
         case check
         /// CLIENT PAUSE ends.
         case clientPause
+        /// A command has waited too long for a cluster.
+        case cluster
         /// Files for which commands wait are checked: nothing reports that a file stays unchanged.
         case files
         /// An incomplete command times out.

@@ -184,6 +184,9 @@ package final class Server {
         handleEvents()
         goOnWithUnfinished()
         endHolders()
+        if let cluster = services.gate.cluster, cluster.canSend {
+            keyspace.withCore { cluster.form($0) }
+        }
         if keyspace.publish() { settle() }
         logNotices()
         if registry.hasAdvancing { advanceWatchers() }

@@ -87,6 +87,7 @@ struct HistoryCommands {
     ) throws(StateError) {
         let request = try pastState(pattern, revision, "revert one pattern at a time")
         try context.requireRevert(request.patterns)
+        if !isDryRun { try context.requireNoCluster(request.patterns) }
         let isPresent = try isPresent(revision, context)
         let past = PastState(request, in: context.core)
         if isPresent {

@@ -65,6 +65,8 @@ public enum LogEvent: String, CaseIterable, Sendable {
     case clusterCurrent = "b1c9a7d2e3f44a4d9c7d5b3e9a6f8c02"
     /// Keys were compared with a cluster.
     case clusterCompared = "0f4e8d7c6b5a49389a1c2d3e4f5a6b7c"
+    /// It was found out what became of a write to a cluster.
+    case clusterSettled = "5c1e8a4f7d3b49c2a6e0b9d8f1c27a35"
     /// The memory is short.
     case memoryShort = "3c52f66b308f4abb937c2b4b3a2ca799"
     /// There is memory again.

@@ -9,7 +9,7 @@ extension Command {
         ///
         /// Without changes only the position moves on. The stamp is what the link compares when it
         /// connects again: it must find it in the same history.
-        case commit(after: Int64, revision: Int64, stamp: Bytes, [MirrorChange])
+        case commit(MirrorCommit)
         /// Everything that the cluster had `age` milliseconds ago is here, if the position is
         /// `revision`.
         case beat(revision: Int64, age: Int64, refusedCount: Int64)
@@ -20,6 +20,50 @@ extension Command {
         case resync(history: Bytes, reason: Bytes)
         case rows([MirrorChange])
         case synced(revision: Int64, stamp: Bytes)
+        /// From now on the link sends changes to the cluster, of so many operations and bytes in one
+        /// transaction; of what an earlier link had sent, the cluster has only what has come.
+        case ready(operationCount: Int, byteCount: Int)
+        /// The cluster has refused a batch of changes.
+        case failed(number: Int64, code: String, reason: Bytes)
+    }
+
+    /// A commit of a cluster.
+    package struct MirrorCommit {
+        package let after: Int64
+        package let revision: Int64
+        package let stamp: Bytes
+        /// Nil if it is not signed.
+        package let writers: MirrorWriters?
+        package let changes: [MirrorChange]
+    }
+
+    /// Who has written a commit of a cluster: those of one machine, in one batch.
+    package struct MirrorWriters {
+        package let node: Bytes
+        package let number: Int64
+        package let lines: [Line]
+
+        /// The keys that one has changed, or `*`.
+        package struct Line {
+            package let cause: String
+            package let keys: [[UInt8]]
+        }
+
+        /// - Returns: Nil for what is no signature.
+        init?(_ node: Bytes, _ text: Bytes) {
+            let lines = text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+            guard let first = lines.first,
+                let number = Int64(String(decoding: first, as: UTF8.self))
+            else { return nil }
+            (self.node, self.number) = (node, number)
+            self.lines = lines.dropFirst().map { line in
+                let parts = line.split(separator: UInt8(ascii: "\t"))
+                return Line(
+                    cause: parts.first.map { String(decoding: $0, as: UTF8.self) } ?? "",
+                    keys: parts.dropFirst().map { Array($0) }
+                )
+            }
+        }
     }
 
     /// A change of a key of a cluster.
@@ -44,8 +88,16 @@ func readMirror(_ arguments: Arguments) throws(StateError) -> Command {
         let after = try foreign(arguments[1], from: 0, "revision")
         let next = try foreign(arguments[2], from: 0, "revision")
         let stamp = try stamp(arguments[3])
-        let changes = try changes(arguments.dropFirst(4))
-        return .stateMirror(.commit(after: after, revision: next, stamp: stamp, changes))
+        let isSigned = count >= 7 && arguments.isWord(4, "BY")
+        let changes = try changes(arguments.dropFirst(isSigned ? 7 : 4))
+        let commit = Command.MirrorCommit(
+            after: after,
+            revision: next,
+            stamp: stamp,
+            writers: isSigned ? Command.MirrorWriters(arguments[5], arguments[6]) : nil,
+            changes: changes
+        )
+        return .stateMirror(.commit(commit))
     }
     if arguments.isWord(0, "BEAT"), count == 4 {
         let revision = try foreign(arguments[1], from: 0, "revision")
@@ -65,10 +117,21 @@ func readMirror(_ arguments: Arguments) throws(StateError) -> Command {
         let revision = try foreign(arguments[1], from: 0, "revision")
         return .stateMirror(.synced(revision: revision, stamp: try stamp(arguments[2])))
     }
+    if arguments.isWord(0, "READY"), count == 3 {
+        let operations = try foreign(arguments[1], from: 4, "the number of operations")
+        let bytes = try foreign(arguments[2], from: 1, "the number of bytes")
+        return .stateMirror(.ready(operationCount: Int(operations), byteCount: Int(bytes)))
+    }
+    if arguments.isWord(0, "FAILED"), count == 4 {
+        let number = try foreign(arguments[1], from: 0, "the number")
+        let code = try stamp(arguments[2]).text
+        return .stateMirror(.failed(number: number, code: code, reason: arguments[3]))
+    }
     if arguments.isWord(0, "BEGIN"), count == 1 { return .stateMirror(.begin) }
     throw syntaxError(
-        "STATE.MIRROR takes BEGIN, COMMIT after revision stamp [change…], BEAT revision age refused, "
-            + "AWAY reason, RESYNC history reason, ROWS key version value…, or SYNCED revision stamp"
+        "STATE.MIRROR takes BEGIN, COMMIT after revision stamp [BY node text] [change…], BEAT revision "
+            + "age refused, AWAY reason, RESYNC history reason, ROWS key version value…, SYNCED revision "
+            + "stamp, READY operations bytes, or FAILED batch code reason"
     )
 }
 
@@ -127,3 +190,12 @@ private func foreign(_ bytes: Bytes, from least: Int64, _ name: String) throws(S
 }
 
 private let foreignLimit: Int64 = 1 << 61
+
+/// Parses the arguments of STATE.SYNC: whether it is about storage alone.
+func readSync(_ arguments: Arguments) throws(StateError) -> Bool {
+    if arguments.count == 0 { return false }
+    guard arguments.count == 1, arguments.isWord(0, "LOCAL") else {
+        throw syntaxError("STATE.SYNC takes nothing, or LOCAL")
+    }
+    return true
+}

@@ -75,7 +75,7 @@ extension Command {
         case .stateMetrics: self = .administer(.metrics)
         case .stateTop: self = .administer(.top)
         case .stateMoment: self = .administer(.moment(try integer(rest[0])))
-        case .stateSync: self = .stateSync
+        case .stateSync: self = .stateSync(isLocal: try readSync(rest))
         case .stateHandler: self = try readHandler(rest)
         case .stateHandlers: self = .stateHandlers
         case .stateReload: self = try readReload(rest)

@@ -64,7 +64,7 @@ package enum Command {
     case stateGet(Bytes, at: Int64?)
     case stateSet(key: Bytes, value: Bytes, conditions: Conditions, SetOptions)
     case stateApply([ApplyStep])
-    case stateSync
+    case stateSync(isLocal: Bool)
     case stateDelete(Arguments, isDryRun: Bool)
     case stateList(pattern: Bytes, after: Bytes?, limit: Int, form: ListForm, at: Int64?)
     case stateWatch(Arguments, WatchOptions, Resume?)

@@ -149,7 +149,7 @@ extension Verb {
         Verb(.stateMetrics, 1, "Returns the metrics of the daemon, in the format of Prometheus."),
         Verb(.stateTop, 1, "Counts the changes of the busiest keys and writers."),
         Verb(.stateMoment, 2, "Returns the newest revision at a time."),
-        Verb(.stateSync, 1, "Replies once everything written so far is on stable storage."),
+        Verb(.stateSync, -1, "Replies once everything written so far is on stable storage."),
         Verb(.stateHandler, -3, writes: true, "Attaches, advances or forgets a named handler."),
         Verb(.stateHandlers, 1, "Lists the named handlers and the position of each."),
         Verb(.stateReload, -1, "Reloads the configuration and returns what changed."),

@@ -1,0 +1,99 @@
+/// What the open transaction has to do with the keys of a cluster.
+///
+/// Used under the keyspace's lock, and only if there are such keys.
+package final class ClusterUse {
+    /// The keys of the cluster that it read, and whether they were there.
+    private(set) var reads: [[UInt8]: Bool] = [:]
+    /// The beginnings of keys of which it changes all.
+    private(set) var prefixes: [[UInt8]] = []
+    /// The first key of the cluster that it changed.
+    private(set) var changed: [UInt8]?
+    /// Whether it read or changed a key that the cluster does not have.
+    private(set) var hasOthers = false
+
+    /// Whether it read or changed a key of the cluster.
+    package var isUsed: Bool {
+        changed != nil || !reads.isEmpty || !prefixes.isEmpty && !hasOthers
+    }
+
+    func reset() {
+        hasOthers = false
+        guard isUsed || !prefixes.isEmpty else { return }
+        (reads, prefixes, changed) = ([:], [], nil)
+    }
+
+    func noteRead(_ key: Bytes, isPresent: Bool) {
+        let name = Array(key)
+        if reads[name] == nil { reads[name] = isPresent }
+    }
+
+    func noteChange(_ key: Bytes) { if changed == nil { changed = Array(key) } }
+
+    func noteOther() { hasOthers = true }
+
+    func note(_ prefix: [UInt8]) { prefixes.append(prefix) }
+}
+
+/// Who asks a cluster for changes of its keys.
+package protocol ClusterLink: AnyObject {
+    /// Why it cannot be asked; nil if it can.
+    var refusal: StateError? { get }
+}
+
+/// What a command would change in a cluster, and what that depends on.
+///
+/// Without changes it only has to be confirmed that the command saw the newest state.
+package struct ClusterAttempt {
+    /// A key and its new value; nil deletes it.
+    package struct Change {
+        package let key: [UInt8]
+        package let value: [UInt8]?
+    }
+
+    /// Keys from `start` to `end`, without it.
+    package struct Range {
+        package let start: [UInt8]
+        package let end: [UInt8]
+    }
+
+    package let changes: [Change]
+    /// Keys that must be as they were read, and whether they were there.
+    package let reads: [[UInt8]: Bool]
+    /// No key in them may have been set since.
+    package let ranges: [Range]
+    /// The changes are that all these keys are deleted; empty: they are made one by one.
+    package let deleted: [Range]
+    /// Who makes it, as in the history.
+    package let cause: [UInt8]
+
+    /// To confirm that all is known.
+    package init(cause: [UInt8]) {
+        self.init(changes: [], reads: [:], ranges: [], deleted: [], cause: cause)
+    }
+
+    init(
+        changes: [Change],
+        reads: [[UInt8]: Bool],
+        ranges: [Range],
+        deleted: [Range],
+        cause: [UInt8]
+    ) {
+        (self.changes, self.reads, self.ranges) = (changes, reads, ranges)
+        (self.deleted, self.cause) = (deleted, cause)
+    }
+
+    /// The same without its changes and what they depend on.
+    package var confirmation: ClusterAttempt { ClusterAttempt(cause: cause) }
+
+    /// So many operations or conditions, whichever are more.
+    package var operationCount: Int {
+        max(deleted.isEmpty ? changes.count : deleted.count, 2 * reads.count + ranges.count)
+    }
+    /// Approximately.
+    package var byteCount: Int {
+        let changed =
+            deleted.isEmpty
+            ? changes.reduce(0) { $0 + $1.key.count + ($1.value?.count ?? 0) + 24 } : 64
+        return reads.reduce(changed) { $0 + 2 * ($1.key.count + 24) } + 128 * ranges.count
+    }
+}

@@ -1,0 +1,190 @@
+/// Changes of keys of a cluster: the command is carried out, and what it did is taken and undone.
+/// The cluster decides, and what it has decided is carried out again.
+extension KeyspaceCore {
+    /// Whether the open transaction must be decided by a cluster.
+    @inline(__always)
+    package var awaitsCluster: Bool {
+        guard let use = transaction.cluster else { return false }
+        return use.isUsed && !transaction.isDecided
+    }
+
+    /// Above so many deletes, all keys with their common beginning are deleted at once, if these
+    /// are all.
+    private static let singleDeletes = 32
+
+    // MARK: What the open transaction does
+
+    @inline(never)
+    func noteRead(of key: Bytes, _ head: Record?) {
+        guard transaction.isOpen, !transaction.isDecided, let use = transaction.cluster,
+            let mirrored = admission.mirrored, head?.revision != transaction.revision
+        else { return }
+        guard mirrored.holds(key) else { return use.noteOther() }
+        use.noteRead(key, isPresent: head.map { !$0.isDeleted } ?? false)
+    }
+
+    /// The open transaction depends on all keys with a prefix.
+    package func noteRead(of pattern: Pattern) {
+        guard let use = transaction.cluster, let mirrored = admission.mirrored,
+            !transaction.isDecided, pattern.kind != .key, mirrored.meets(pattern)
+        else { return }
+        use.note(pattern.literal.starts(with: mirrored.bytes) ? pattern.literal : mirrored.bytes)
+    }
+
+    @inline(never)
+    func noteChange(of key: Bytes, _ expiry: Expiry) throws(StateError) {
+        guard !transaction.isDecided, let mirrored = admission.mirrored,
+            let use = transaction.cluster
+        else { return }
+        guard mirrored.holds(key) else { return use.noteOther() }
+        guard !mirrored.isOwn(key) else { throw mirrored.refusal(of: key) }
+        try requireLink(key, mirrored)
+        switch expiry {
+        case .ruled, .kept, .never: use.noteChange(key)
+        case .after, .at, .with:
+            throw StateError(
+                .rejected,
+                "key \(StateError.quoted(key)) belongs to the cluster, where keys do not end by "
+                    + "themselves: set it without a time"
+            )
+        }
+    }
+
+    /// Whether a key may be deleted; one of the link's own stays.
+    @inline(never)
+    func mayDelete(_ key: Bytes) throws(StateError) -> Bool {
+        guard !transaction.isDecided, let mirrored = admission.mirrored,
+            let use = transaction.cluster
+        else { return true }
+        guard mirrored.holds(key) else {
+            use.noteOther()
+            return true
+        }
+        guard !mirrored.isOwn(key) else { return false }
+        if let head = entries.head(key), !head.isDeleted {
+            try requireLink(key, mirrored)
+            use.noteChange(key)
+        }
+        return true
+    }
+
+    private func requireLink(_ key: Bytes, _ mirrored: MirroredPrefix) throws(StateError) {
+        guard let link = admission.clusterLink else { throw mirrored.refusal(of: key) }
+        if let refusal = link.refusal { throw refusal }
+    }
+
+    /// What the open transaction would change in the cluster; it must be rolled back then.
+    ///
+    /// - Throws: ``StateError/Code/rejected`` if it has keys of the cluster and others, or
+    ///   ``StateError/Code/away`` if the cluster cannot be asked.
+    package func takeAttempt() throws(StateError) -> ClusterAttempt {
+        guard let use = transaction.cluster, let mirrored = admission.mirrored,
+            let cause = transaction.cause
+        else { preconditionFailure("no transaction concerns a cluster") }
+        guard !use.hasOthers else {
+            let key = use.changed ?? use.reads.keys.first ?? []
+            throw StateError(
+                .rejected,
+                "key \(key.withUnsafeBytes { StateError.quoted($0) }) belongs to the cluster, and other "
+                    + "keys here do not: use a transaction for each"
+            )
+        }
+        if let refusal = admission.clusterLink?.refusal { throw refusal }
+        let changes = transaction.changes.compactMap { $0 }.map { change in
+            ClusterAttempt.Change(key: Array(change.key), value: change.value.map { Array($0) })
+        }
+        return ClusterAttempt(
+            changes: changes,
+            reads: use.reads,
+            ranges: use.prefixes.flatMap { mirrored.ranges(of: $0) },
+            deleted: deletedRanges(changes, mirrored),
+            cause: cause._withUnsafeGuaranteedRef { $0.bytes }
+        )
+    }
+
+    /// The ranges whose keys are all deleted, instead of many deletes.
+    private func deletedRanges(
+        _ changes: [ClusterAttempt.Change],
+        _ mirrored: MirroredPrefix
+    ) -> [ClusterAttempt.Range] {
+        guard changes.count > KeyspaceCore.singleDeletes, let first = changes.first?.key,
+            changes.allSatisfy({ $0.value == nil })
+        else { return [] }
+        var count = first.count
+        for change in changes {
+            count = zip(first.prefix(count), change.key).prefix { $0 == $1 }.count
+        }
+        guard let end = first.prefix(count).lastIndex(of: UInt8(ascii: "/")) else { return [] }
+        let prefix = Array(first[...end])
+        var isWhole = prefix.starts(with: mirrored.bytes)
+        prefix.withUnsafeBytes { bytes in
+            entries.live.forEach(prefix: bytes, after: nil) { record in
+                if !record.isDeleted, !mirrored.isOwn(record.key) { isWhole = false }
+                return isWhole
+            }
+        }
+        return isWhole ? mirrored.ranges(of: prefix) : []
+    }
+
+    // MARK: What the cluster has decided
+
+    /// What follows in the open transaction was decided by the cluster, and written by `cause`.
+    ///
+    /// - Parameters:
+    ///   - cause: Who wrote it; retained until the transaction has ended.
+    ///   - owner: The owner of what it creates; nil for the writer.
+    package func goOnDecided(by cause: InternedCause, owner: UInt32?) {
+        transaction.isDecided = true
+        transaction.nextOwner = owner
+        transaction.subject = nil
+        transaction.goOn(as: cause)
+    }
+
+    /// How many changes the open transaction has made, also of those that it reversed.
+    package var changeCount: Int { transaction.changes.count }
+
+    /// Undoes the changes of the open transaction from one on.
+    package func undoChanges(from start: Int) {
+        while transaction.changes.count > start {
+            guard let change = transaction.changes.removeLast() else { continue }
+            transaction.byteCount -= change.byteCount
+            undo(change)
+        }
+    }
+
+    /// Whether the changes of the open transaction from one on are those that the cluster has made;
+    /// they get its versions.
+    ///
+    /// - Parameters:
+    ///   - start: The first of them.
+    ///   - decided: For each key its new value, nil if it was deleted, and its version.
+    package func conforms(
+        from start: Int,
+        to decided: [[UInt8]: (value: Bytes?, version: Int64)]
+    ) -> Bool {
+        let made = transaction.changes[start...].compactMap { $0 }
+        guard made.count == decided.count else { return false }
+        for change in made {
+            guard let other = decided[Array(change.key)] else { return false }
+            switch (change.value, other.value) {
+            case (nil, nil): continue
+            case (let value?, let expected?) where value.isEqual(to: expected): break
+            default: return false
+            }
+            change.count(as: other.version)
+        }
+        return true
+    }
+}
+
+extension Record {
+    /// Gives a version of the open transaction the number that the cluster has counted: a key that
+    /// was deleted and set in one transaction is the same there.
+    fileprivate func count(as version: Int64) {
+        guard version != self.version else { return }
+        address.storeBytes(of: version, toByteOffset: 24, as: Int64.self)
+        if version > 1, let older, !older.isDeleted {
+            address.storeBytes(of: older.created, toByteOffset: 16, as: Int64.self)
+        }
+    }
+}

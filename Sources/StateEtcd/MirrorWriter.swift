@@ -1,0 +1,163 @@
+import StateModel
+import StateSystem
+import StateWire
+
+/// The changes of the daemon's clients on their way to etcd: one batch at a time.
+///
+/// Each batch compares a key that only this connection has set. If an answer is lost, the next
+/// connection sets that key anew: what has not come before it in the stream cannot come later.
+struct MirrorWriter {
+    private let etcd: EtcdClient
+    private let node: String
+    private let prefix: [UInt8]
+    private let bounds: MirrorLink.Bounds
+    /// The value of the session's key.
+    private let session: [UInt8]
+    /// Whether the session has come in the stream.
+    private(set) var isReady = false
+    private var call: HTTP2Connection.Call?
+    private var number: Int64 = 0
+    private var sentAt: Int64 = 0
+
+    /// How long etcd may take to decide, in milliseconds.
+    private static let patience: Int64 = 5_000
+
+    /// Begins a session.
+    ///
+    /// - Throws: ``LinkFailure/cluster(_:)``.
+    init(
+        _ etcd: EtcdClient,
+        _ filter: MirrorFilter,
+        _ node: String,
+        _ bounds: MirrorLink.Bounds
+    ) throws(LinkFailure) {
+        (self.etcd, self.node, self.bounds) = (etcd, node, bounds)
+        prefix = filter.prefix
+        session = Array(String(UInt64.random(in: .min ... .max), radix: 36).utf8)
+        _ = try etcd.call(.put, EtcdMessages.put(filter.sessionKey(of: node), session))
+    }
+
+    /// The event of the session's key has come.
+    ///
+    /// - Returns: What the daemon is told then; nil if it is the event of an earlier one.
+    /// - Throws: ``LinkFailure/cluster(_:)`` if somebody else has begun one.
+    mutating func note(session value: [UInt8]) throws(LinkFailure) -> [String]? {
+        guard value == session else {
+            guard !isReady else { throw .cluster(MirrorWriter.otherLink(node)) }
+            return nil
+        }
+        isReady = true
+        return ["STATE.MIRROR", "READY", "\(bounds.operationCount)", "\(bounds.byteCount)"]
+    }
+
+    private static func otherLink(_ node: String) -> String {
+        "another link writes as node \(node): each machine needs a name of its own"
+    }
+
+    /// Sends a batch of the daemon.
+    ///
+    /// - Throws: ``LinkFailure``.
+    mutating func send(_ batch: Batch, _ filter: MirrorFilter) throws(LinkFailure) {
+        guard call == nil, isReady else {
+            throw .daemon("the daemon has sent a batch before the end of another", code: nil)
+        }
+        var transaction = EtcdTransaction()
+        transaction.require(filter.sessionKey(of: node), has: session)
+        let writers = Array("\(batch.number)\n".utf8) + batch.writers
+        transaction.put(filter.writersKey(of: node), writers)
+        for write in batch.writes {
+            guard let inner = EtcdTransaction(write, at: batch.position) else {
+                throw .daemon("the daemon has sent a batch that cannot be read", code: nil)
+            }
+            transaction.add(inner)
+        }
+        call = try etcd.begin(.transaction, transaction.bytes)
+        (number, sentAt) = (batch.number, SystemClock.monotonicMilliseconds())
+    }
+
+    /// Looks whether the batch is decided.
+    ///
+    /// What is in it comes in the stream; here only a refusal matters.
+    ///
+    /// - Returns: What the daemon is told; nil for nothing.
+    /// - Throws: ``LinkFailure/cluster(_:)`` if the outcome is unknown.
+    mutating func take() throws(LinkFailure) -> [String]? {
+        guard let call else { return nil }
+        guard let status = call.status else {
+            guard SystemClock.monotonicMilliseconds() - sentAt < MirrorWriter.patience else {
+                throw .cluster("\(etcd.endpoint) does not answer")
+            }
+            return nil
+        }
+        if let code = MirrorWriter.refusal(status) {
+            self.call = nil
+            return ["STATE.MIRROR", "FAILED", "\(number)", code, "etcd: \(status.message)"]
+        }
+        guard let answer = try etcd.answer(of: call) else { return nil }
+        self.call = nil
+        var isDone = false
+        do throws(MalformedMessage) { isDone = try EtcdTransaction.hasSucceeded(answer) } catch {
+            throw .cluster("\(etcd.endpoint) has sent what cannot be read")
+        }
+        guard isDone else { throw .cluster(MirrorWriter.otherLink(node)) }
+        return nil
+    }
+
+    /// The code for the client of a refusal after which nothing was changed; nil if that is not
+    /// known.
+    ///
+    /// https://github.com/etcd-io/etcd/blob/v3.4.23/etcdserver/api/v3rpc/rpctypes/error.go
+    private static func refusal(_ status: HTTP2Connection.Status) -> String? {
+        switch status.code {
+        case 3: "TOOBIG"
+        case 7: "NOPERM"
+        case 8 where status.message.contains("space"): "NOSPACE"
+        default: nil
+        }
+    }
+
+    /// A batch, as the daemon has sent it.
+    struct Batch {
+        let number: Int64
+        /// Everything up to this revision of the cluster was known to the commands.
+        let position: Int64
+        let writers: [UInt8]
+        let writes: [[[UInt8]]]
+
+        /// - Returns: Nil for what is no push of a batch.
+        init?(_ push: [Reply]) {
+            guard push.count == 5, push[0].textValue == "state.batch",
+                let number = push[1].integerValue, let position = push[2].integerValue,
+                let writers = push[3].byteValue, let writes = push[4].elements
+            else { return nil }
+            (self.number, self.position, self.writers) = (number, position, writers)
+            self.writes = writes.map { $0.elements?.compactMap(\.byteValue) ?? [] }
+        }
+    }
+}
+
+extension EtcdTransaction {
+    /// One command's conditions and changes.
+    ///
+    /// - Returns: Nil if the words are not those of a batch.
+    init?(_ words: [[UInt8]], at position: Int64) {
+        var rest = words[...]
+        while let word = rest.popFirst() {
+            guard let key = rest.popFirst() else { return nil }
+            let word = String(decoding: word, as: UTF8.self)
+            switch word {
+            case "PRESENT": requirePresent(key, unchangedSince: position)
+            case "ABSENT": requireAbsent(key)
+            case "DELETE": delete(key)
+            case "PUT", "RANGE", "CLEAR":
+                guard let second = rest.popFirst() else { return nil }
+                switch word {
+                case "PUT": put(key, second)
+                case "RANGE": requireUnchanged(from: key, to: second, since: position)
+                default: delete(key, to: second)
+                }
+            default: return nil
+            }
+        }
+    }
+}

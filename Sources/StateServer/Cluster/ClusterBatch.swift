@@ -1,0 +1,111 @@
+import StateEngine
+import StateWire
+
+/// The commands of the next batch: none changes what another has read or changed, for etcd
+/// compares all before it changes anything.
+struct FormingBatch {
+    /// So many commands are decided together at most.
+    private static let limit = 64
+
+    private let bounds: ClusterWrites.Bounds
+    private(set) var writes: [ClusterWrite] = []
+    private var changed: Set<[UInt8]> = []
+    private var read: Set<[UInt8]> = []
+    private var byteCount = 0
+    private var operationCount = 0
+    private(set) var isFull = false
+
+    init(_ bounds: ClusterWrites.Bounds) { self.bounds = bounds }
+
+    /// - Returns: False if it must wait for the next one.
+    mutating func add(_ write: ClusterWrite) -> Bool {
+        let attempt = write.attempt
+        // What has ranges is not compared with others.
+        let isAlone = write.isAlone || !attempt.ranges.isEmpty || !attempt.deleted.isEmpty
+        guard !isFull, !isAlone || writes.isEmpty else { return false }
+        let operationCount = max(self.operationCount, attempt.operationCount)
+        guard bounds.operationCount >= operationCount + writes.count + 2,
+            bounds.byteCount >= byteCount + attempt.byteCount
+        else { return false }
+        for change in attempt.changes where changed.contains(change.key) || read.contains(change.key) {
+            return false
+        }
+        for key in attempt.reads.keys where changed.contains(key) { return false }
+        writes.append(write)
+        self.operationCount = operationCount
+        byteCount += attempt.byteCount
+        changed.formUnion(attempt.changes.lazy.map(\.key))
+        read.formUnion(attempt.reads.keys)
+        isFull = isAlone || writes.count == FormingBatch.limit
+        return true
+    }
+}
+
+extension ClusterWrites.Bounds {
+    /// Whether a command fits, beside so many others.
+    func allow(_ write: ClusterWrite, beside count: Int) -> Bool {
+        write.attempt.operationCount + count + 2 <= operationCount
+            && write.attempt.byteCount <= byteCount
+    }
+
+    func excess(of attempt: ClusterAttempt) -> StateError {
+        StateError(
+            .tooBig,
+            attempt.byteCount > byteCount
+                ? "the change has \(attempt.byteCount) bytes, and the cluster takes \(byteCount) "
+                    + "(--max-request-bytes of etcd and of stated-etcd)"
+                : "the change has \(attempt.operationCount) operations or conditions, and the cluster "
+                    + "takes \(operationCount - 2) (--max-txn-ops of etcd and of stated-etcd)"
+        )
+    }
+}
+
+extension ByteBuffer {
+    /// Writes the push that gives the link a batch.
+    ///
+    /// ```
+    /// state.batch  number  position  who  [write…]
+    /// write        [PRESENT key | ABSENT key | RANGE start end | PUT key value | DELETE key
+    ///               | CLEAR start end …]
+    /// ```
+    mutating func write(_ attempts: [ClusterAttempt], number: Int64, at position: Int64) {
+        append(">5\r\n")
+        writeBulk("state.batch")
+        writeInteger(number)
+        writeInteger(position)
+        writeBulk(Array(attempts.map(\.line).joined(separator: "\n".utf8)))
+        writeArray(attempts.count)
+        for attempt in attempts {
+            let words = attempt.words
+            writeArray(words.count)
+            for word in words { writeBulk(word) }
+        }
+    }
+}
+
+extension ClusterAttempt {
+    /// Who changes which keys, for those who meet the changes: the cause, and the keys, or `*`.
+    fileprivate var line: [UInt8] {
+        let keys = changes.count > 16 ? [Array("*".utf8)] : changes.map(\.key)
+        let name = cause.map { $0 < 0x20 || $0 == 0x7F ? UInt8(ascii: " ") : $0 }
+        return Array(([name] + keys).joined(separator: "\t".utf8))
+    }
+
+    fileprivate var words: [[UInt8]] {
+        var words: [[UInt8]] = []
+        for (key, isPresent) in reads {
+            words += [Array((isPresent ? "PRESENT" : "ABSENT").utf8), key]
+        }
+        for range in ranges { words += [Array("RANGE".utf8), range.start, range.end] }
+        for range in deleted { words += [Array("CLEAR".utf8), range.start, range.end] }
+        guard deleted.isEmpty else { return words }
+        for change in changes {
+            if let value = change.value {
+                words += [Array("PUT".utf8), change.key, value]
+            } else {
+                words += [Array("DELETE".utf8), change.key]
+            }
+        }
+        return words
+    }
+}

@@ -1,0 +1,308 @@
+import StateEngine
+import StateWire
+
+/// A command that waits for the cluster.
+///
+/// Used only by the loop thread.
+final class ClusterWrite {
+    let connection: Connection
+    /// Carries the command out.
+    let run: (inout CommandContext) throws(StateError) -> Void
+    /// Whether EXEC does nothing if what it had read has changed.
+    let hasWatched: Bool
+    /// When it came, on the monotonic clock in milliseconds.
+    let since = SystemClock.monotonicMilliseconds()
+    /// What it did when it was carried out last.
+    var attempt: ClusterAttempt
+    /// The newest revision here when it was carried out last.
+    var triedAt: Int64 = 0
+    /// How often what it had read had changed.
+    var failureCount = 0
+    /// Whether its client has been told that nobody knows.
+    var isAnswered = false
+    /// Whether the cluster refused it together with others: it goes alone then.
+    var isAlone = false
+
+    init(
+        _ offer: ClusterOffer,
+        _ connection: Connection,
+        _ run: @escaping (inout CommandContext) throws(StateError) -> Void
+    ) {
+        (attempt, hasWatched) = (offer.attempt, offer.hasWatched)
+        (self.connection, self.run) = (connection, run)
+    }
+
+    /// Whether somebody still waits for it.
+    var isAwaited: Bool { !isAnswered && !connection.isClosed }
+}
+
+/// The commands that change keys of a cluster, on their way to it.
+///
+/// A command is carried out here, what it did is undone and sent with what it had read; when the
+/// cluster has made the changes and they come back in its stream, it is carried out again at that
+/// place. One batch is under way; what comes meanwhile waits, and is carried out anew for the next.
+///
+/// Used only by the loop thread, under the keyspace's lock.
+final class ClusterWrites {
+    unowned let mirror: Mirror
+    let gate: ReplyGate
+    private var waiting: [ClusterWrite] = []
+    /// What the link has sent, or is about to.
+    private(set) var batch: Batch?
+    /// What the link can send at once; nil until it has said that it can.
+    private(set) var bounds: Bounds?
+    private var nextNumber = Int64.random(in: 1 << 40..<1 << 60)
+    /// Commands whose clients were told that nobody knows, and what was found out later.
+    private(set) var doubts = (asked: 0, committed: 0, notCommitted: 0)
+
+    /// Commands that the cluster decides together.
+    struct Batch {
+        let number: Int64
+        let writes: [ClusterWrite]
+    }
+
+    /// What etcd takes in one transaction.
+    struct Bounds {
+        var operationCount: Int
+        var byteCount: Int
+    }
+
+    /// So many commands are tried for one batch at most.
+    private static let tryCount = 256
+    /// How often a command is tried if what it had read changes.
+    private static let failureLimit = 16
+    /// How long a client waits, in milliseconds.
+    static let patience: Int64 = 10_000
+
+    init(_ mirror: Mirror, _ gate: ReplyGate) { (self.mirror, self.gate) = (mirror, gate) }
+
+    var isIdle: Bool { waiting.isEmpty && batch == nil }
+    var waitingCount: Int { waiting.count + (batch?.writes.count { !$0.isAnswered } ?? 0) }
+
+    // MARK: In
+
+    /// Takes a command; its connection waits.
+    func take(
+        _ offer: ClusterOffer,
+        _ connection: Connection,
+        _ core: KeyspaceCore,
+        _ run: @escaping (inout CommandContext) throws(StateError) -> Void
+    ) {
+        connection.inbound.awaitsLateReply = true
+        let write = ClusterWrite(offer, connection, run)
+        write.triedAt = core.newestRevision
+        connection.inbound.offeredByteCount = write.attempt.byteCount
+        gate.timers.advance(.cluster, to: write.since + ClusterWrites.patience)
+        waiting.append(write)
+    }
+
+    // MARK: Out
+
+    /// Whether the next batch can be sent.
+    var canSend: Bool { batch == nil && bounds != nil && !waiting.isEmpty }
+
+    /// Sends the next batch: what came while the one before was under way, or in this turn.
+    func form(_ core: KeyspaceCore) {
+        guard canSend, let bounds else { return }
+        var forming = FormingBatch(bounds)
+        var kept: [ClusterWrite] = []
+        var tried = 0
+        for (index, write) in waiting.enumerated() {
+            guard tried < ClusterWrites.tryCount, !forming.isFull else {
+                kept += waiting[index...]
+                break
+            }
+            guard write.isAwaited else { continue }
+            tried += 1
+            // It was computed on what is there now, or is anew.
+            if write.triedAt != core.newestRevision, !carryOut(write, .again, core) { continue }
+            if !bounds.allow(write, beside: 0) {
+                fail(write, bounds.excess(of: write.attempt), core)
+            } else if !forming.add(write) {
+                kept.append(write)
+            }
+        }
+        waiting = kept
+        if !forming.writes.isEmpty { send(forming.writes, core) }
+    }
+
+    /// Carries a command out; if that changes nothing in the cluster, it is answered.
+    ///
+    /// - Returns: Whether the cluster must decide.
+    private func carryOut(
+        _ write: ClusterWrite,
+        _ round: ClusterOffer.Round,
+        _ core: KeyspaceCore
+    ) -> Bool {
+        let connection = write.connection
+        let start = connection.outbound.bytes.count
+        var context = CommandContext(connection, in: core, at: gate.turn.time)
+        context.round = round
+        do throws(StateError) {
+            try write.run(&context)
+        } catch {
+            gate.refuse(error, from: start, context)
+        }
+        defer { gate.turn.note(&context) }
+        if context.isExecuting { context.endExecution() }
+        if let offer = context.takeOffer() {
+            connection.outbound.bytes.truncate(to: start)
+            (write.attempt, write.triedAt) = (offer.attempt, core.newestRevision)
+            return true
+        }
+        endWaiting(connection)
+        gate.send(from: start, &context)
+        return false
+    }
+
+    /// The connection gets its reply now.
+    func endWaiting(_ connection: Connection) {
+        connection.inbound.awaitsLateReply = false
+        connection.inbound.offeredByteCount = 0
+    }
+
+    private func send(_ writes: [ClusterWrite], _ core: KeyspaceCore) {
+        guard let link = mirror.link else { return }
+        nextNumber += 1
+        batch = Batch(number: nextNumber, writes: writes)
+        var context = CommandContext(link, in: core, at: gate.turn.time)
+        let position = context.position(of: mirror.options.prefix).revision
+        context.output.write(writes.map(\.attempt), number: nextNumber, at: position)
+        gate.flush(link)
+    }
+
+    // MARK: The link
+
+    /// The link sends what it is given from now on; what an earlier one had sent and has not come
+    /// by now, the cluster does not have.
+    func begin(_ bounds: Bounds) {
+        self.bounds = bounds
+        if let batch {
+            self.batch = nil
+            for write in batch.writes where write.isAnswered { settleDoubt(write, isCommitted: false) }
+            waiting = batch.writes.filter(\.isAwaited) + waiting
+        }
+    }
+
+    /// The link is gone, or has lost the cluster: what is under way may have been decided.
+    func pause() { bounds = nil }
+
+    /// The history between was not seen: nobody knows what became of the batch.
+    func lose(_ core: KeyspaceCore) {
+        bounds = nil
+        guard let batch else { return }
+        self.batch = nil
+        for write in batch.writes where !write.isAnswered { doubt(write, core) }
+    }
+
+    /// The cluster has refused the batch, and changed nothing.
+    func refuse(_ number: Int64, _ error: StateError, _ core: KeyspaceCore) {
+        guard let batch, batch.number == number else { return }
+        self.batch = nil
+        if batch.writes.count > 1 {
+            // It may be because of one of them.
+            for write in batch.writes { write.isAlone = true }
+            waiting = batch.writes.filter(\.isAwaited) + waiting
+        } else {
+            for write in batch.writes { fail(write, error, core) }
+        }
+    }
+
+    // MARK: Decided
+
+    /// The batch has come in the stream, and its commit has ended here.
+    ///
+    /// - Parameters:
+    ///   - made: The commands whose changes the cluster has made, answered already.
+    ///   - core: The keyspace.
+    func end(made: Set<ObjectIdentifier>, _ core: KeyspaceCore) {
+        guard let batch else { return }
+        self.batch = nil
+        var again: [ClusterWrite] = []
+        for write in batch.writes {
+            let isMade = made.contains(ObjectIdentifier(write))
+            if write.isAnswered { settleDoubt(write, isCommitted: isMade) }
+            guard !isMade, write.isAwaited else { continue }
+            if write.attempt.changes.isEmpty {
+                if carryOut(write, .confirmed, core) { again.append(write) }
+            } else if write.hasWatched {
+                answer(write, core) { $0.output.writeNullArray($0.version) }
+            } else {
+                write.failureCount += 1
+                guard write.failureCount < ClusterWrites.failureLimit else {
+                    fail(write, ClusterWrites.contended, core)
+                    continue
+                }
+                again.append(write)
+            }
+        }
+        waiting = again + waiting
+    }
+
+    private static let contended = StateError(
+        .conflict,
+        "other machines changed what the command read, \(failureLimit) times in turn: try again"
+    )
+
+    // MARK: The end of patience
+
+    /// Those who have waited too long get an answer.
+    func expire(_ core: KeyspaceCore) {
+        let now = SystemClock.monotonicMilliseconds()
+        let limit = now - ClusterWrites.patience
+        for write in batch?.writes ?? [] where !write.isAnswered && write.since <= limit {
+            doubt(write, core)
+        }
+        let late = waiting.filter { $0.since <= limit }
+        waiting.removeAll { $0.since <= limit }
+        for write in late { fail(write, mirror.tookTooLong, core) }
+        let next = (waiting + (batch?.writes.filter { !$0.isAnswered } ?? [])).map(\.since).min()
+        if let next { gate.timers.advance(.cluster, to: next + ClusterWrites.patience) }
+    }
+
+    /// The cluster is cut off: what was not sent is refused.
+    func refuseWaiting(_ error: StateError, _ core: KeyspaceCore) {
+        let refused = waiting
+        waiting = []
+        for write in refused { fail(write, error, core) }
+    }
+
+    private func doubt(_ write: ClusterWrite, _ core: KeyspaceCore) {
+        doubts.asked += 1
+        fail(write, mirror.outcomeUnknown, core)
+        write.isAnswered = true
+    }
+
+    private func settleDoubt(_ write: ClusterWrite, isCommitted: Bool) {
+        if isCommitted { doubts.committed += 1 } else { doubts.notCommitted += 1 }
+        let name = String(decoding: write.attempt.cause, as: UTF8.self)
+        gate.settings.options.log(
+            .notice,
+            .clusterSettled,
+            "the write of \(StateError.printable(name)) whose outcome was unknown was "
+                + (isCommitted ? "committed" : "not committed")
+        )
+    }
+
+    private func fail(_ write: ClusterWrite, _ error: StateError, _ core: KeyspaceCore) {
+        answer(write, core) { $0.output.writeError(error) }
+    }
+
+    private func answer(
+        _ write: ClusterWrite,
+        _ core: KeyspaceCore,
+        _ body: (inout CommandContext) -> Void
+    ) {
+        guard write.isAwaited else { return }
+        endWaiting(write.connection)
+        gate.answer(write.connection, core) { body(&$0) }
+    }
+
+    /// Storage here has failed; the cluster has the change.
+    static func isNotStored(_ error: StateError) -> StateError {
+        StateError(
+            .outcomeUnknown,
+            "the cluster has the change, but it could not be stored here yet: \(error.message)"
+        )
+    }
+}
