@@ -154,13 +154,16 @@ extension Client {
     }
 
     /// Returns once everything that anybody has written so far is on stable storage, also changes
-    /// of keys with durability ``Durability/interval``.
+    /// of keys with durability ``Durability/interval``; and once everything that a cluster had is
+    /// here, if there are keys of one.
     ///
+    /// - Parameter isLocal: Whether not to wait for a cluster.
     /// - Returns: A revision up to which that is so.
-    /// - Throws: The error of storage: what is not stored yet stays visible, and is tried again.
+    /// - Throws: The error of storage: what is not stored yet stays visible, and is tried again;
+    ///   ``StateError/Code/away`` if the cluster cannot be reached.
     @discardableResult
-    public func sync() throws(StateError) -> Int64 {
-        try ask("STATE.SYNC", []).number("revision")
+    public func sync(isLocal: Bool = false) throws(StateError) -> Int64 {
+        try ask("STATE.SYNC", words: isLocal ? ["LOCAL"] : []).number("revision")
     }
 
     /// The result of a compaction.

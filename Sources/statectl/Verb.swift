@@ -54,9 +54,9 @@ final class Verb: Sendable {
 
     static let all = [
         Verb(
-            "get KEY… [--at REV|TIME] [--long] [--raw] [--json]",
+            "get KEY… [--at REV|TIME] [--fresh] [--long] [--raw] [--json]",
             1...Int.max,
-            ["--long", "--raw", "--at REV|TIME"],
+            ["--long", "--raw", "--at REV|TIME", "--fresh"],
             Help.get,
             Statectl.get
         ),
@@ -214,7 +214,7 @@ final class Verb: Sendable {
             Help.service,
             Statectl.service
         ),
-        Verb("sync [--json]", 0...0, [], Help.sync, Statectl.sync),
+        Verb("sync [--local] [--json]", 0...0, ["--local"], Help.sync, Statectl.sync),
         Verb("ping [--json]", 0...0, [], Help.ping, Statectl.ping),
         Verb("status [--json]", 0...0, [], Help.status, Statectl.status),
         Verb("health [--json]", 0...0, [], Help.health, Statectl.health),

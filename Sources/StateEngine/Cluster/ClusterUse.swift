@@ -11,14 +11,16 @@ package final class ClusterUse {
     /// Whether it read or changed a key that the cluster does not have.
     private(set) var hasOthers = false
 
-    /// Whether it read or changed a key of the cluster.
+    /// Whether the cluster has to decide: a key of it was changed, or read for nothing else.
+    ///
+    /// What changes other keys alone reads the copy as any command does.
     package var isUsed: Bool {
-        changed != nil || !reads.isEmpty || !prefixes.isEmpty && !hasOthers
+        changed != nil || !hasOthers && !(reads.isEmpty && prefixes.isEmpty)
     }
 
     func reset() {
         hasOthers = false
-        guard isUsed || !prefixes.isEmpty else { return }
+        guard changed != nil || !reads.isEmpty || !prefixes.isEmpty else { return }
         (reads, prefixes, changed) = ([:], [], nil)
     }
 

@@ -42,7 +42,7 @@ extension CommandContext {
     mutating func isOffered() throws(StateError) -> Bool {
         let attempt = try core.takeAttempt()
         guard round != .confirmed || !attempt.changes.isEmpty else { return false }
-        offer = ClusterOffer(attempt)
+        offer = ClusterOffer(attempt.changes.isEmpty ? attempt.confirmation : attempt)
         return true
     }
 

@@ -151,7 +151,7 @@ extension Mirror: ClusterLink {
         let since = UniversalTime.text(awaySince ?? SystemClock.wallMilliseconds())
         return StateError(
             .away,
-            "\(options.prefix.text) is cut off from the cluster since \(since): \(reason)"
+            "\(options.prefix.text) is cut off since \(since): \(reason)"
         )
     }
 

@@ -10,7 +10,10 @@ extension Statectl {
         }
         let key = try invocation.key()
         let moment = try invocation.moment("--at")
-        let client = try invocation.connect()
+        if invocation.has("--fresh"), moment != nil {
+            throw .usage("get: --fresh is about the newest value; leave out --at, or --fresh")
+        }
+        let client = try connectForReading(invocation)
         let revision = try moment.flatMap { moment throws(Failure) in
             try attempt(try moment.revision(client))
         }
@@ -36,6 +39,13 @@ extension Statectl {
             output.write(value)
         }
         if !invocation.has("--raw") { output.write("\n") }
+    }
+
+    /// With `--fresh`, everything that the cluster of the keys had is there.
+    static func connectForReading(_ invocation: Invocation) throws(Failure) -> Client {
+        let client = try invocation.connect()
+        if invocation.has("--fresh") { _ = try attempt(try client.sync()) }
+        return client
     }
 
     /// Says it on a terminal; a script has the exit code.

@@ -76,7 +76,10 @@ extension Help {
     static let sync = """
         Waits until everything that anybody has set so far is on stable storage, and prints the
         revision. Only keys whose rule has durability: "interval" are not anyway once their set has
-        ended.
+        ended. If there are keys of a cluster, it also waits until everything that the cluster had
+        is here; cut off from it, it exits 4.
+
+          --local  do not wait for a cluster
 
         examples:
           statectl set sensor/temperature 21.5 && statectl sync

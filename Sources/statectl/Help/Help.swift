@@ -100,6 +100,7 @@ enum Help {
 
           --raw     print the bytes of the value and nothing else; not with --long or --json
           --long    also print revisions, time, owner, writer and durability (--json has them too)
+          --fresh   wait until everything that the cluster of the key had is here; see 'sync --help'
           --at REV|TIME
                     the value at that revision, or at a time as 'diff --help' lists them; exits 5 if
                     the daemon no longer keeps it

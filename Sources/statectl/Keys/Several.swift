@@ -35,7 +35,7 @@ extension Statectl {
         let keys = try invocation.operands.map { text throws(Failure) in
             try attempt(try Key(bytes: text))
         }
-        let client = try invocation.connect()
+        let client = try connectForReading(invocation)
         let values = try attempt(try client.values(for: keys))
         for (key, value) in zip(keys, values) {
             guard let value else { continue }

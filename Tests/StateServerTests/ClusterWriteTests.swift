@@ -1,0 +1,461 @@
+import Glibc
+import StateEngine
+import StateSQLite
+import StateServer
+import StateTestSupport
+import StateWire
+import Testing
+
+/// A link of which the test decides everything: what comes, in which order, and what does not.
+final class FakeLink {
+    let peer: Peer
+    private(set) var revision: Int64 = 10
+    /// Batches that came before the reply to a commit.
+    private var batches: [[Reply]] = []
+
+    /// What the daemon wants to change.
+    struct Batch {
+        let number: Int64
+        let position: Int64
+        let writers: String
+        let writes: [[String]]
+    }
+
+    /// The cluster has `app/a` in version 1 and `app/b` in version 2, at revision 10, and is current.
+    init(_ server: ServedKeyspace, isCurrent: Bool = true, isReady: Bool = true) throws {
+        peer = try server.connect(3)
+        var steps = ["BEGIN", "RESYNC h1 first", "ROWS app/a 1 x app/b 2 y", "SYNCED 10 9:s"]
+        if isCurrent { steps.append("BEAT 10 0 0") }
+        if isReady { steps.append("READY 128 100000") }
+        for step in steps { try take(step) }
+    }
+
+    /// Takes the place of another that has ended.
+    init(after other: FakeLink, _ server: ServedKeyspace) throws {
+        peer = try server.connect(3)
+        revision = other.revision
+        try take("BEGIN")
+    }
+
+    /// What the daemon has sent and nobody has taken.
+    func arrived() throws -> Int { try batches.count + peer.arrived().count }
+
+    func take(_ step: String) throws {
+        let reply = try peer.ask("STATE.MIRROR \(step)")
+        #expect(reply.errorText == nil, "\(step): \(reply.shown)")
+    }
+
+    func batch() throws -> Batch {
+        let push = try batches.isEmpty ? peer.next().elements ?? [] : batches.removeFirst()
+        try #require(push.count == 5 && push[0].textValue == "state.batch")
+        return Batch(
+            number: push[1].integerValue ?? 0,
+            position: push[2].integerValue ?? 0,
+            writers: push[3].textValue ?? "",
+            writes: (push[4].elements ?? []).map { $0.elements?.compactMap(\.textValue) ?? [] }
+        )
+    }
+
+    /// A commit of the cluster; signed if a batch is in it.
+    func commit(_ changes: String, of batch: Batch? = nil) throws {
+        let words = Peer.words("STATE.MIRROR COMMIT \(revision) \(revision + 1) 9:s")
+        let signature = batch.map { ["BY", "n1", "\($0.number)\n\($0.writers)"] } ?? []
+        try peer.send([words + signature.map { Array($0.utf8) } + Peer.words(changes)])
+        while true {
+            let reply = try peer.next()
+            guard case .push(let batch) = reply else {
+                #expect(reply == .simple("OK"), "\(changes): \(reply.shown)")
+                break
+            }
+            batches.append(batch)
+        }
+        revision += 1
+    }
+}
+
+/// Changes of a cluster's keys by clients: tried, guarded, decided elsewhere, and carried out again.
+struct ClusterWriteTests {
+    private let server: ServedKeyspace
+
+    init() throws { server = try ServedKeyspace { MirrorTests.mirror(&$0) } }
+
+    @Test func `a change is made when it comes back, with its event before its reply`() throws {
+        let (link, client) = (try FakeLink(server), try server.connect(3))
+        _ = try client.ask("STATE.WATCH app/ BY")
+        try client.send("STATE.SET app/a z")
+        let batch = try link.batch()
+        #expect(batch.position == 10)
+        #expect(batch.writes == [["PUT", "app/a", "z"]])
+        #expect(batch.writers.hasSuffix("\tapp/a"))
+        #expect(server.durable()["app/a"] == "x")
+        #expect(try client.arrived().isEmpty)
+        try link.commit("SET app/a 2 z", of: batch)
+        let (event, reply) = (try client.next(), try client.next())
+        #expect(event.pushRevision == 2)
+        #expect(reply["revision"] == .integer(2))
+        let entry = try client.ask("STATE.GET app/a")
+        #expect(entry["version"] == .integer(2) && entry["created"] == .integer(1))
+        #expect(entry["by"]?.textValue?.hasPrefix("\(geteuid()):") == true)
+        #expect(entry["by"]?.textValue?.contains("etcd") == false)
+    }
+
+    /// Commands, what is sent of them, what the cluster makes of it, and the reply.
+    static let commands = [
+        ("SET app/a 1", "PUT app/a 1", "SET app/a 2 1", "+OK"),
+        ("INCR app/n", "ABSENT app/n PUT app/n 1", "SET app/n 1 1", ":1"),
+        ("APPEND app/a y", "PRESENT app/a PUT app/a xy", "SET app/a 2 xy", ":2"),
+        ("DEL app/a", "PRESENT app/a DELETE app/a", "DELETE app/a", ":1"),
+        ("SET app/c 1 NX", "ABSENT app/c PUT app/c 1", "SET app/c 1 1", "+OK"),
+        ("GETDEL app/a", "PRESENT app/a DELETE app/a", "DELETE app/a", "x"),
+        (
+            "RENAME app/a app/c", "PRESENT app/a DELETE app/a PUT app/c x",
+            "DELETE app/a SET app/c 1 x", "+OK"
+        ),
+        ("MSET app/a 1 app/c 2", "PUT app/a 1 PUT app/c 2", "SET app/a 2 1 SET app/c 1 2", "+OK"),
+        (
+            "STATE.APPLY 2 SET app/a 5 DELETE app/b", "PRESENT app/b PUT app/a 5 DELETE app/b",
+            "SET app/a 2 5 DELETE app/b", "{\"revision\": 2, \"count\": 2}"
+        ),
+    ]
+
+    @Test(arguments: commands)
+    func `each command is guarded by what it has read`(
+        command: String,
+        sent: String,
+        made: String,
+        reply: String
+    ) throws {
+        let (link, client) = (try FakeLink(server), try server.connect(3))
+        try client.send(command)
+        let batch = try link.batch()
+        let words = batch.writes.first ?? []
+        #expect(words.sorted() == sent.split(separator: " ").map(String.init).sorted(), "\(words)")
+        try link.commit(made, of: batch)
+        let answer = try client.next()
+        #expect(answer == expected(reply, answer), "\(answer.shown)")
+    }
+
+    private func expected(_ text: String, _ answer: Reply) -> Reply {
+        switch text.first {
+        case "+": .simple(String(text.dropFirst()))
+        case ":": .integer(Int64(text.dropFirst()) ?? -1)
+        case "{": answer["count"] == .integer(2) ? answer : .null
+        default: .bulk(Array(text.utf8))
+        }
+    }
+
+    @Test func `what has changed meanwhile is read again`() throws {
+        let (link, client) = (try FakeLink(server), try server.connect(3))
+        try client.send("INCR app/n")
+        let first = try link.batch()
+        #expect(first.writes.first?.contains("ABSENT") == true)
+        try link.commit("SET app/n 1 41")
+        try link.commit("", of: first)
+        let second = try link.batch()
+        #expect(second.position == 12)
+        #expect(second.writes == [["PRESENT", "app/n", "PUT", "app/n", "42"]])
+        try link.commit("SET app/n 2 42", of: second)
+        #expect(try client.next() == .integer(42))
+    }
+
+    @Test func `a command that is always late gets a conflict`() throws {
+        let (link, client) = (try FakeLink(server), try server.connect(3))
+        try client.send("INCR app/n")
+        for version in 1...16 {
+            let batch = try link.batch()
+            try link.commit("SET app/n \(version) \(version)")
+            try link.commit("", of: batch)
+        }
+        #expect(try client.next().errorText?.hasPrefix("CONFLICT other machines changed") == true)
+        #expect(try link.arrived() == 0)
+    }
+
+    @Test func `a condition that fails here is confirmed, and may hold there`() throws {
+        let (link, client) = (try FakeLink(server), try server.connect(3))
+        try client.send("SET app/a 1 NX")
+        let barrier = try link.batch()
+        #expect(barrier.writes == [[]])
+        try link.commit("", of: barrier)
+        #expect(try client.next() == .null)
+        try client.send("STATE.SET app/a 1 IFREV 0")
+        let second = try link.batch()
+        try link.commit("DELETE app/a")
+        try link.commit("", of: second)
+        let third = try link.batch()
+        #expect(third.writes == [["ABSENT", "app/a", "PUT", "app/a", "1"]])
+        try link.commit("SET app/a 1 1", of: third)
+        #expect(try client.next()["revision"] != nil)
+    }
+
+    @Test func `one batch is under way, and the next gathers what came meanwhile`() throws {
+        let link = try FakeLink(server)
+        let clients = try (0..<5).map { _ in try server.connect(3) }
+        try clients[0].send("SET app/c0 v")
+        let first = try link.batch()
+        for index in 1..<5 { try clients[index].send("SET app/c\(index % 4) v\(index)") }
+        try server.catchUp()
+        #expect(try link.arrived() == 0)
+        try link.commit("SET app/c0 1 v", of: first)
+        let second = try link.batch()
+        #expect(second.writes.count == 4)
+        try clients[0].send("SET app/c1 w")
+        try clients[1].send("PING")
+        // One key of the batch was not changed by it, as if another machine had read and won.
+        try link.commit(
+            "SET app/c1 1 v1 SET app/c2 1 v2 SET app/c3 1 v3 SET app/c0 2 v4",
+            of: second
+        )
+        let third = try link.batch()
+        #expect(third.writes == [["PUT", "app/c1", "w"]])
+        for client in clients { #expect(try client.next() == .simple("OK")) }
+    }
+
+    @Test func `commands of one key are decided one after the other`() throws {
+        let link = try FakeLink(server)
+        let clients = try (0..<3).map { _ in try server.connect(3) }
+        try clients[0].send("INCR app/n")
+        let first = try link.batch()
+        try clients[1].send("INCR app/n")
+        try clients[2].send("STATE.APPLY 2 CHECK app/n 2 SET app/m 1")
+        try server.catchUp()
+        try link.commit("SET app/n 1 1", of: first)
+        let second = try link.batch()
+        #expect(second.writes.count == 1)
+        #expect(second.writes[0].suffix(3) == ["PUT", "app/n", "2"])
+        try link.commit("SET app/n 2 2", of: second)
+        // Now its condition does not hold.
+        let third = try link.batch()
+        #expect(third.writes == [[]])
+        try link.commit("", of: third)
+        #expect(try clients[0].next() == .integer(1))
+        #expect(try clients[1].next() == .integer(2))
+        #expect(try clients[2].next().errorText?.hasPrefix("CONFLICT") == true)
+    }
+
+    @Test func `a transaction is one change, and EXEC with WATCH does nothing if it is late`()
+        throws
+    {
+        let (link, client) = (try FakeLink(server), try server.connect(3))
+        func execute(_ commands: String...) throws {
+            for command in commands { _ = try client.ask(command) }
+            try client.send("EXEC")
+        }
+        try execute("MULTI", "DEL app/a", "SET app/a n", "INCR app/n", "GET app/n")
+        let first = try link.batch()
+        try link.commit("SET app/a 2 n SET app/n 1 1", of: first)
+        let reply = try client.next().elements
+        #expect(reply == [.integer(1), .simple("OK"), .integer(1), .bulk(Array("1".utf8))])
+        // Deleted and set in one transaction, it is the same key there.
+        #expect(try client.ask("STATE.GET app/a")["version"] == .integer(2))
+        #expect(try client.ask("STATE.GET app/a")["created"] == .integer(1))
+        _ = try client.ask("WATCH app/b")
+        try execute("MULTI", "SET app/c 1")
+        let second = try link.batch()
+        #expect(second.writes.first?.prefix(2) == ["PRESENT", "app/b"])
+        try link.commit("SET app/b 3 other")
+        try link.commit("", of: second)
+        #expect(try client.next() == .null)
+        #expect(server.durable()["app/c"] == nil)
+    }
+
+    @Test(arguments: [
+        "MSET k 1 app/a 2", "RENAME app/a k", "RENAME k app/k", "COPY k app/k",
+        "SET app/a 1 EX 10", "EXPIRE app/a 10", "SET app/.stated/x 1", "STATE.DELETE /",
+    ])
+    func `what a cluster cannot decide is refused`(command: String) throws {
+        let (link, client) = (try FakeLink(server), try server.connect(3))
+        _ = try client.ask("SET k v")
+        #expect(try client.ask(command).errorText?.hasPrefix("REJECTED") == true, "\(command)")
+        #expect(server.durable() == ["app/a": "x", "app/b": "y", "k": "v"])
+        #expect(try link.arrived() == 0)
+    }
+
+    @Test func `all keys below a prefix are deleted at once`() throws {
+        let (link, client) = (try FakeLink(server), try server.connect(3))
+        let keys = (10..<60).map { "app/d/\($0)" }
+        try link.commit(keys.map { "SET \($0) 1 v" }.joined(separator: " "))
+        try client.send("STATE.DELETE app/d/")
+        let batch = try link.batch()
+        let words = batch.writes.first ?? []
+        #expect(words.suffix(3) == ["CLEAR", "app/d/", "app/d0"])
+        #expect(words.contains("RANGE"))
+        try link.commit(keys.map { "DELETE \($0)" }.joined(separator: " "), of: batch)
+        #expect(try client.next()["count"] == .integer(50))
+        #expect(server.durable() == ["app/a": "x", "app/b": "y"])
+    }
+
+    @Test func `cut off: nothing is sent, and what waited is refused`() throws {
+        let server = try ServedKeyspace { MirrorTests.mirror(&$0, staleMilliseconds: 3_000) }
+        let (link, client) = (try FakeLink(server, isCurrent: false), try server.connect(3))
+        try client.send("SET app/a 1")
+        #expect(try client.next().errorText?.hasPrefix("AWAY app/ is cut off since") == true)
+        #expect(try client.ask("DEL app/none").errorText?.hasPrefix("AWAY") == true)
+        #expect(try client.ask("STATE.SYNC").errorText?.hasPrefix("AWAY") == true)
+        #expect(try client.ask("STATE.SYNC LOCAL")["revision"] == .integer(1))
+        #expect(try client.ask("STATE.SET app/a 1 IFREV 7").errorText?.hasPrefix("AWAY") == true)
+        #expect(try client.ask("SET k v") == .simple("OK"))
+        #expect(try client.ask("GET app/a") == .bulk(Array("x".utf8)))
+        #expect(try link.arrived() == 0)
+    }
+
+    @Test func `a lost answer is settled by the next session: not committed, it is sent again`()
+        throws
+    {
+        var first: FakeLink? = try FakeLink(server)
+        let client = try server.connect(3)
+        try client.send("INCR app/n")
+        let lost = try #require(try first?.batch())
+        let second = try FakeLink(after: #require(first), server)
+        first = nil
+        #expect(try second.arrived() == 0)
+        try second.take("READY 128 100000")
+        let again = try second.batch()
+        #expect(again.number != lost.number)
+        #expect(again.writes == lost.writes)
+        try second.commit("SET app/n 1 1", of: again)
+        #expect(try client.next() == .integer(1))
+        // What the old one had sent would be a change like any other.
+        try second.commit("SET app/n 2 7", of: lost)
+        #expect(server.durable()["app/n"] == "7")
+    }
+
+    @Test func `a lost answer is settled by the stream: committed, it is answered`() throws {
+        let (first, client) = (try FakeLink(server), try server.connect(3))
+        try client.send("INCR app/n")
+        let lost = try first.batch()
+        let second = try FakeLink(after: first, server)
+        try second.commit("SET app/n 1 1", of: lost)
+        try second.take("READY 128 100000")
+        #expect(try client.next() == .integer(1))
+        #expect(try second.arrived() == 0)
+    }
+
+    @Test func `what was not seen is not known`() throws {
+        let (link, client) = (try FakeLink(server), try server.connect(3))
+        try client.send("INCR app/n")
+        _ = try link.batch()
+        for step in ["BEGIN", "RESYNC h1 compacted", "ROWS app/a 1 x app/n 1 1", "SYNCED 20 9:s"] {
+            try link.take(step)
+        }
+        #expect(try client.next().errorText?.hasPrefix("OUTCOMEUNKNOWN app/: the answer") == true)
+        #expect(server.durable() == ["app/a": "x", "app/n": "1"])
+    }
+
+    @Test func `a refusal is for the command that caused it`() throws {
+        let link = try FakeLink(server)
+        let clients = try (0..<3).map { _ in try server.connect(3) }
+        try clients[0].send("SET app/c0 v")
+        let first = try link.batch()
+        try clients[1].send("SET app/c1 v")
+        try clients[2].send("SET app/c2 v")
+        try server.catchUp()
+        try link.commit("SET app/c0 1 v", of: first)
+        let both = try link.batch()
+        #expect(both.writes.count == 2)
+        try link.take("FAILED \(both.number) NOPERM denied")
+        let one = try link.batch()
+        #expect(one.writes.count == 1)
+        try link.take("FAILED \(one.number) NOPERM denied")
+        let other = try link.batch()
+        #expect(other.writes.count == 1 && other.writes != one.writes)
+        try link.commit("SET app/c2 1 v", of: other)
+        #expect(try clients[1].next() == .error(StateError(.noPermission, "denied")))
+        #expect(try clients[2].next() == .simple("OK"))
+    }
+
+    @Test func `what etcd does not take in one transaction is too big`() throws {
+        let (link, client) = (try FakeLink(server, isReady: false), try server.connect(3))
+        try link.take("READY 10 1000")
+        let value = String(repeating: "v", count: 1_000)
+        #expect(try client.ask("SET app/c \(value)").errorText?.hasPrefix("TOOBIG") == true)
+        let pairs = (0..<9).map { "app/k\($0) v" }.joined(separator: " ")
+        #expect(try client.ask("MSET \(pairs)").errorText?.contains("--max-txn-ops") == true)
+        try client.send("SET app/c v")
+        #expect(try link.batch().writes == [["PUT", "app/c", "v"]])
+    }
+
+    @Test func `STATE.SYNC waits for everything that the cluster had`() throws {
+        let (link, client) = (try FakeLink(server), try server.connect(3))
+        try client.send("STATE.SYNC")
+        let barrier = try link.batch()
+        #expect(barrier.writes == [[]])
+        try link.commit("SET app/a 2 new")
+        #expect(try client.arrived().isEmpty)
+        try link.commit("", of: barrier)
+        #expect(try client.next()["revision"] != nil)
+        #expect(try client.ask("GET app/a") == .bulk(Array("new".utf8)))
+    }
+
+    @Test func `who wrote it elsewhere is named, and owns nothing here`() throws {
+        let directory = try TemporaryDirectory()
+        let backing = SQLiteBacking(directory: directory.path(of: "data"))
+        let server = try ServedKeyspace(backing) { MirrorTests.mirror(&$0) }
+        let (link, client) = (try FakeLink(server), try server.connect(3))
+        let words = Peer.words("STATE.MIRROR COMMIT 10 11 9:s BY web2")
+        let text = "7\n4711:5:6:statectl:\tapp/c\tapp/d\n4712:5:7:x:\tapp/e"
+        let changes = Peer.words("SET app/c 1 v SET app/d 1 v SET app/e 1 v SET app/f 1 v")
+        #expect(try link.peer.ask(words + [Array(text.utf8)] + changes) == .simple("OK"))
+        let expected = [
+            ("c", "4711:5:6:statectl@web2:"), ("d", "4711:5:6:statectl@web2:"),
+            ("e", "4712:5:7:x@web2:"),
+        ]
+        for (name, cause) in expected {
+            let entry = try client.ask("STATE.GET app/\(name)")
+            #expect(entry["by"]?.textValue == cause, "\(entry.shown)")
+            #expect(entry["owner"] == .integer(Int64(geteuid())))
+            #expect(entry["revision"] == .integer(2))
+        }
+        #expect(try client.ask("STATE.GET app/f")["by"]?.textValue?.contains(":etcd:") == true)
+        let history = try client.ask("STATE.HISTORY app/c").elements
+        #expect(history?.first?["by"]?.textValue == "4711:5:6:statectl@web2:")
+    }
+
+    @Test func `a command that comes back as another is mirrored, and its client is told`() throws {
+        let (link, client) = (try FakeLink(server), try server.connect(3))
+        try client.send("SET app/a mine")
+        let batch = try link.batch()
+        try link.commit("SET app/a 2 other", of: batch)
+        #expect(try client.next().errorText?.hasPrefix("OUTCOMEUNKNOWN") == true)
+        #expect(server.durable()["app/a"] == "other")
+        #expect(try client.ask("STATE.GET app/a")["version"] == .integer(2))
+    }
+
+    @Test func `storage that fails here does not undo what the cluster has`() throws {
+        let backing = HeldBacking(isHeld: false)
+        let server = try ServedKeyspace(backing) { MirrorTests.mirror(&$0) }
+        let (link, client) = (try FakeLink(server), try server.connect(3))
+        try client.send("SET app/a z")
+        let batch = try link.batch()
+        backing.hold()
+        let commit = [
+            "STATE.MIRROR", "COMMIT", "10", "11", "9:s", "BY", "n1",
+            "\(batch.number)\n\(batch.writers)", "SET", "app/a", "2", "z",
+        ]
+        try link.peer.send([commit.map { Array($0.utf8) }])
+        try server.catchUp()
+        _ = backing.held()
+        backing.fail(StateError(.noSpace, "the disk is full"))
+        backing.open()
+        #expect(try link.peer.next().errorText?.hasPrefix("NOSPACE") == true)
+        let answer = try client.next().errorText
+        #expect(answer?.hasPrefix("OUTCOMEUNKNOWN the cluster has the change") == true)
+        #expect(server.durable()["app/a"] == "x")
+        _ = try link.peer.ask("STATE.MIRROR BEGIN")
+        #expect(try link.peer.ask(commit.map { Array($0.utf8) }) == .simple("OK"))
+        #expect(server.durable()["app/a"] == "z")
+    }
+
+    @Test func `a client that leaves has changed what the cluster has decided`() throws {
+        let link = try FakeLink(server)
+        var client: Peer? = try server.connect(3)
+        try client?.send("SET app/a z")
+        let batch = try link.batch()
+        client = nil
+        try server.waitForClients(1)
+        try link.commit("SET app/a 2 z", of: batch)
+        #expect(server.durable()["app/a"] == "z")
+        let other = try server.connect(3)
+        let cause = try other.ask("STATE.GET app/a")["by"]?.textValue
+        #expect(cause?.hasPrefix("\(geteuid()):") == true && cause?.contains("etcd") == false)
+    }
+}
