@@ -57,7 +57,8 @@ struct EtcdTransaction {
         writer.writeMessage(1, compare.bytes)
     }
 
-    private static func compare(_ key: [UInt8], _ target: Int64, _ result: Result) -> ProtobufWriter {
+    private static func compare(_ key: [UInt8], _ target: Int64, _ result: Result) -> ProtobufWriter
+    {
         var compare = ProtobufWriter()
         compare.write(1, result.rawValue)
         compare.write(2, target)

@@ -18,11 +18,11 @@ struct MirrorStream {
         var commandByteCount: Int
     }
 
-    private let etcd: EtcdClient
+    let etcd: EtcdClient
     private let daemon: DaemonConnection
     private(set) var position: Position
     private var filter: MirrorFilter
-    private let beatKey: [UInt8]
+    let beatKey: [UInt8]
     private let sessionKey: [UInt8]
 
     /// The event that proves that nothing is missing.
@@ -33,7 +33,7 @@ struct MirrorStream {
     private var keptAt = SystemClock.monotonicMilliseconds()
     /// The newest revision that was seen in the stream.
     private var seenRevision: Int64
-    private var stamp: MirrorStamp
+    var stamp: MirrorStamp
     /// Sends what clients of the daemon change; nil until the watch begins.
     private var writer: MirrorWriter?
 
@@ -59,47 +59,7 @@ struct MirrorStream {
         stamp = MirrorStamp(position.stamp) ?? MirrorStamp()
     }
 
-    // MARK: The history
-
-    /// Why the member's history is not that of the position; nil if it is.
-    ///
-    /// A cluster that was restored from a snapshot has the same number, and takes a watch from a
-    /// revision that it has not reached without a word.
-    func difference() throws(LinkFailure) -> String? {
-        let now = try etcd.range(beatKey, patience: EtcdClient.connectPatience)
-        if position.history.isEmpty { return "for the first time" }
-        if "\(now.header.clusterID)" != position.history { return "it is another cluster" }
-        if now.header.revision < position.revision {
-            return "etcd is at revision \(now.header.revision), before \(position.revision)"
-        }
-        if stamp.beat == "-" { return "etcd has nothing of this node at the position" }
-        // Which keys these were, only a comparison shows.
-        if stamp.refusedCount > 0 { return "some keys could not be copied before" }
-        do throws(LinkFailure) {
-            let then = try etcd.range(beatKey, revision: position.revision)
-            let changes = try changes(at: position.revision)
-            let beat = MirrorStamp.beat(then.entries.first)
-            let isSame = beat == stamp.beat && changes == stamp.changes
-            return isSame ? nil : "etcd was restored from a backup"
-        } catch {
-            guard case .cluster(let reason) = error, reason.contains("compacted") else {
-                throw error
-            }
-            return "etcd has compacted its history beyond revision \(position.revision)"
-        }
-    }
-
-    /// What was set at a revision, as ``MirrorStamp/changes``.
-    private func changes(at revision: Int64) throws(LinkFailure) -> UInt64 {
-        let end = EtcdMessages.end(of: position.prefix)
-        let found = try etcd.range(
-            position.prefix,
-            end: end,
-            revision: revision,
-            changedAt: revision
-        )
-        return MirrorStamp.changes(found.entries)
-    }
+    // MARK: The comparison
 
     /// Compares all keys; the differences become one commit of the daemon.
     mutating func compare(_ reason: String) throws(LinkFailure) {

@@ -39,7 +39,7 @@ struct MirrorWriter {
 
     /// The event of the session's key has come.
     ///
-    /// - Returns: What the daemon is told then; nil if it is the event of an earlier one.
+    /// - Returns: The message for the daemon; nil if it is the event of an earlier one.
     /// - Throws: ``LinkFailure/cluster(_:)`` if somebody else has begun one.
     mutating func note(session value: [UInt8]) throws(LinkFailure) -> [String]? {
         guard value == session else {
@@ -79,7 +79,7 @@ struct MirrorWriter {
     ///
     /// What is in it comes in the stream; here only a refusal matters.
     ///
-    /// - Returns: What the daemon is told; nil for nothing.
+    /// - Returns: A message for the daemon; nil if it needs none.
     /// - Throws: ``LinkFailure/cluster(_:)`` if the outcome is unknown.
     mutating func take() throws(LinkFailure) -> [String]? {
         guard let call else { return nil }

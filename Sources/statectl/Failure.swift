@@ -53,7 +53,8 @@ enum Failure: Error {
         switch code {
         case .unreachable: 3
         case .conflict, .noPermission, .rejected, .tooBig, .limit, .executionAborted, .stale,
-            .away: 4
+            .away:
+            4
         case .noSpace, .readOnly, .compacted, .corrupt, .newerFormat, .storage, .locked: 5
         case .outcomeUnknown: 6
         default: 2

@@ -38,7 +38,7 @@ struct LinkConfiguration {
         "--max-request-bytes",
     ]
 
-    /// The operations of one transaction and the bytes of one request that etcd can be told to take.
+    /// What etcd can be configured to take: operations of a transaction, and bytes of a request.
     private static let (operations, bytes) = (8...100_000, 65_536...1 << 30)
 
     private static func number(

@@ -167,3 +167,19 @@ extension Record {
         return change
     }
 }
+
+extension CommitBatch {
+    /// Appends a transaction of `other`, which is published already.
+    func append(published item: Int, of other: CommitBatch) {
+        let start = item == 0 ? 0 : other.contents.items[item - 1].changeEnd
+        var byteCount = 0
+        for index in start..<other.contents.items[item].changeEnd {
+            let change = other.contents.changes[index]
+            append(change, superseding: other.contents.superseded[index])
+            byteCount += change.byteCount
+        }
+        noteDelay(other.contents.delay)
+        let (revision, cause) = (other.items[item].revision, other.items[item].cause)
+        endTransaction(revision: revision, cause: cause, byteCount: byteCount)
+    }
+}

@@ -23,7 +23,7 @@ public final class CommitBatch: @unchecked Sendable {
     }
 
     /// One struct, so that adding to it is one access to the object.
-    private struct Contents {
+    struct Contents {
         var items: [Item] = []
         /// Where the cause changes within a transaction of several writers: the end of what one has
         /// changed, and its cause; empty without such.
@@ -93,26 +93,6 @@ public final class CommitBatch: @unchecked Sendable {
             isBarrier = isBarrier || other.isBarrier
         }
 
-        /// The same changes as ``items``, divided where the cause changes.
-        var itemsOfOneCause: [Item] {
-            var (divided, next): ([Item], Int) = ([], 0)
-            for item in items {
-                while next < parts.count, parts[next].changeEnd <= item.changeEnd {
-                    let part = parts[next]
-                    next += 1
-                    divided.append(
-                        Item(
-                            revision: item.revision,
-                            changeEnd: part.changeEnd,
-                            cause: part.cause
-                        )
-                    )
-                }
-                divided.append(item)
-            }
-            return divided
-        }
-
         mutating func empty() {
             items.removeAll(keepingCapacity: true)
             changes.removeAll(keepingCapacity: true)
@@ -124,7 +104,7 @@ public final class CommitBatch: @unchecked Sendable {
         }
     }
 
-    @exclusivity(unchecked) private var contents = Contents()
+    @exclusivity(unchecked) var contents = Contents()
 
     /// What the commit does to the list of pending files.
     @exclusivity(unchecked) package var pendingFileList = PendingFileListChange.keep
@@ -258,36 +238,10 @@ public final class CommitBatch: @unchecked Sendable {
     /// Storage must have what was appended last in `delay` nanoseconds.
     func noteDelay(_ delay: Int64) { contents.delay = min(contents.delay, delay) }
 
-    /// Appends a transaction of `other`, which is published already.
-    func append(published item: Int, of other: CommitBatch) {
-        let start = item == 0 ? 0 : other.contents.items[item - 1].changeEnd
-        var byteCount = 0
-        for index in start..<other.contents.items[item].changeEnd {
-            let change = other.contents.changes[index]
-            append(change, superseding: other.contents.superseded[index])
-            byteCount += change.byteCount
-        }
-        noteDelay(other.contents.delay)
-        let (revision, cause) = (other.items[item].revision, other.items[item].cause)
-        endTransaction(revision: revision, cause: cause, byteCount: byteCount)
-    }
-
     /// Adds a transaction without changes: its answer waits until storage has everything before.
     func appendBarrier(revision: Int64, cause: Unmanaged<InternedCause>) {
         contents.isBarrier = true
         endTransaction(revision: revision, cause: cause, byteCount: 0)
-    }
-
-    /// The changes from `start` on have several writers.
-    func noteCauses(from start: Int, _ entries: borrowing EntryStore) {
-        for index in start..<contents.changes.count {
-            let cause = entries.causes[contents.changes[index].cause]
-            if index > start, contents.parts.last?.cause.toOpaque() == Unmanaged.passUnretained(cause).toOpaque() {
-                contents.parts[contents.parts.count - 1].changeEnd = index + 1
-            } else {
-                contents.parts.append((index + 1, .passUnretained(cause)))
-            }
-        }
     }
 
     /// Adds metadata to that transaction.

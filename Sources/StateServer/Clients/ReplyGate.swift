@@ -28,28 +28,6 @@ final class ReplyGate {
         (self.registry, self.flushes, self.timers) = (registry, flushes, timers)
     }
 
-    /// Writes and sends a reply that comes later than its command.
-    func answer(
-        _ connection: Connection,
-        _ core: KeyspaceCore,
-        _ body: (inout CommandContext) throws(StateError) -> Void
-    ) {
-        let start = connection.outbound.bytes.count
-        var context = CommandContext(connection, in: core, at: turn.time)
-        do throws(StateError) {
-            try body(&context)
-        } catch {
-            refuse(error, from: start, context)
-        }
-        if let offer = context.takeOffer(), let again = offer.again {
-            connection.outbound.bytes.truncate(to: start)
-            cluster?.take(offer, connection, core, again)
-        } else {
-            send(from: start, &context)
-        }
-        turn.note(&context)
-    }
-
     /// Sends what was written to a connection in this turn.
     func flush(_ connection: Connection) { flushes.add(connection) }
 
@@ -109,7 +87,7 @@ final class ReplyGate {
 
 /// The waiting replies of one connection: those that wait for a revision, and those after them.
 struct HeldReplies: ~Copyable {
-    private struct Hold {
+    struct Hold {
         /// The reply waits until this is durable; 0: it only waits for earlier replies.
         var revision: Int64
         /// The commit that it acknowledges early, without waiting for it; 0: none.
@@ -121,9 +99,9 @@ struct HeldReplies: ~Copyable {
         var isDecided = false
     }
 
-    private var bytes = ByteBuffer()
-    private var holds: [Hold] = []
-    private var first = 0
+    var bytes = ByteBuffer()
+    var holds: [Hold] = []
+    private(set) var first = 0
 
     var isEmpty: Bool { first == holds.count }
     var count: Int { holds.count - first }
@@ -184,30 +162,6 @@ struct HeldReplies: ~Copyable {
             holds.removeFirst(first)
             first = 0
         }
-    }
-
-    /// Replaces each reply that waits for or acknowledges `revision` or a later one by `error`.
-    mutating func fail(from revision: Int64, _ error: StateError) {
-        var answer = ByteBuffer()
-        var decided = ByteBuffer()
-        answer.writeError(error)
-        decided.writeError(ClusterWrites.isNotStored(error))
-        var kept = ByteBuffer()
-        var start = 0
-        for index in first..<holds.count {
-            let end = start + holds[index].byteCount
-            if !holds[index].isFinal, max(holds[index].revision, holds[index].reported) >= revision
-            {
-                let isDecided = holds[index].isDecided
-                let count = isDecided ? decided.count : answer.count
-                kept.append(isDecided ? decided.bytes : answer.bytes)
-                holds[index] = Hold(revision: 0, byteCount: count)
-            } else {
-                kept.append(bytes.bytes.slice(start, end))
-            }
-            start = end
-        }
-        bytes = kept
     }
 }
 

@@ -27,7 +27,8 @@ struct FormingBatch {
         guard bounds.operationCount >= operationCount + writes.count + 2,
             bounds.byteCount >= byteCount + attempt.byteCount
         else { return false }
-        for change in attempt.changes where changed.contains(change.key) || read.contains(change.key) {
+        for change in attempt.changes
+        where changed.contains(change.key) || read.contains(change.key) {
             return false
         }
         for key in attempt.reads.keys where changed.contains(key) { return false }

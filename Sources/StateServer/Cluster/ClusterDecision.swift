@@ -50,7 +50,8 @@ struct ClusterDecision {
             }
         } else {
             for line in writers.lines {
-                let own = line.keys.first == Array("*".utf8) ? take(Array(left.keys)) : take(line.keys)
+                let own =
+                    line.keys.first == Array("*".utf8) ? take(Array(left.keys)) : take(line.keys)
                 guard !own.isEmpty, var cause = Cause(line.cause) else { continue }
                 if !isHere { cause.command += "@\(writers.node.text)" }
                 signed.append((cause, isHere, own))

@@ -18,7 +18,7 @@ final class ClusterWrite {
     var triedAt: Int64 = 0
     /// How often what it had read had changed.
     var failureCount = 0
-    /// Whether its client has been told that nobody knows.
+    /// Whether its client has the answer that the outcome is unknown.
     var isAnswered = false
     /// Whether the cluster refused it together with others: it goes alone then.
     var isAlone = false
@@ -46,14 +46,14 @@ final class ClusterWrite {
 final class ClusterWrites {
     unowned let mirror: Mirror
     let gate: ReplyGate
-    private var waiting: [ClusterWrite] = []
+    var waiting: [ClusterWrite] = []
     /// What the link has sent, or is about to.
     private(set) var batch: Batch?
     /// What the link can send at once; nil until it has said that it can.
     private(set) var bounds: Bounds?
     private var nextNumber = Int64.random(in: 1 << 40..<1 << 60)
-    /// Commands whose clients were told that nobody knows, and what was found out later.
-    private(set) var doubts = (asked: 0, committed: 0, notCommitted: 0)
+    /// Commands that were answered with an unknown outcome, and what it was.
+    var doubts = (asked: 0, committed: 0, notCommitted: 0)
 
     /// Commands that the cluster decides together.
     struct Batch {
@@ -179,7 +179,9 @@ final class ClusterWrites {
         self.bounds = bounds
         if let batch {
             self.batch = nil
-            for write in batch.writes where write.isAnswered { settleDoubt(write, isCommitted: false) }
+            for write in batch.writes where write.isAnswered {
+                settleDoubt(write, isCommitted: false)
+            }
             waiting = batch.writes.filter(\.isAwaited) + waiting
         }
     }
@@ -243,66 +245,4 @@ final class ClusterWrites {
         .conflict,
         "other machines changed what the command read, \(failureLimit) times in turn: try again"
     )
-
-    // MARK: The end of patience
-
-    /// Those who have waited too long get an answer.
-    func expire(_ core: KeyspaceCore) {
-        let now = SystemClock.monotonicMilliseconds()
-        let limit = now - ClusterWrites.patience
-        for write in batch?.writes ?? [] where !write.isAnswered && write.since <= limit {
-            doubt(write, core)
-        }
-        let late = waiting.filter { $0.since <= limit }
-        waiting.removeAll { $0.since <= limit }
-        for write in late { fail(write, mirror.tookTooLong, core) }
-        let next = (waiting + (batch?.writes.filter { !$0.isAnswered } ?? [])).map(\.since).min()
-        if let next { gate.timers.advance(.cluster, to: next + ClusterWrites.patience) }
-    }
-
-    /// The cluster is cut off: what was not sent is refused.
-    func refuseWaiting(_ error: StateError, _ core: KeyspaceCore) {
-        let refused = waiting
-        waiting = []
-        for write in refused { fail(write, error, core) }
-    }
-
-    private func doubt(_ write: ClusterWrite, _ core: KeyspaceCore) {
-        doubts.asked += 1
-        fail(write, mirror.outcomeUnknown, core)
-        write.isAnswered = true
-    }
-
-    private func settleDoubt(_ write: ClusterWrite, isCommitted: Bool) {
-        if isCommitted { doubts.committed += 1 } else { doubts.notCommitted += 1 }
-        let name = String(decoding: write.attempt.cause, as: UTF8.self)
-        gate.settings.options.log(
-            .notice,
-            .clusterSettled,
-            "the write of \(StateError.printable(name)) whose outcome was unknown was "
-                + (isCommitted ? "committed" : "not committed")
-        )
-    }
-
-    private func fail(_ write: ClusterWrite, _ error: StateError, _ core: KeyspaceCore) {
-        answer(write, core) { $0.output.writeError(error) }
-    }
-
-    private func answer(
-        _ write: ClusterWrite,
-        _ core: KeyspaceCore,
-        _ body: (inout CommandContext) -> Void
-    ) {
-        guard write.isAwaited else { return }
-        endWaiting(write.connection)
-        gate.answer(write.connection, core) { body(&$0) }
-    }
-
-    /// Storage here has failed; the cluster has the change.
-    static func isNotStored(_ error: StateError) -> StateError {
-        StateError(
-            .outcomeUnknown,
-            "the cluster has the change, but it could not be stored here yet: \(error.message)"
-        )
-    }
 }

@@ -140,19 +140,6 @@ final class Dispatcher {
         throw verb.map(wrongArity) ?? unknownCommand(arguments)
     }
 
-    @inline(never)
-    private func queue(
-        _ verb: Verb,
-        _ arguments: Arguments,
-        byteCount: Int,
-        _ context: borrowing CommandContext
-    ) throws(StateError) {
-        guard let open = context.connection.session.transaction else { return }
-        let files = context.core.files
-        try transactions.queue(verb, arguments, byteCount: byteCount, in: open, files)
-        context.output.append("+QUEUED\r\n")
-    }
-
     private func whatToWaitFor(
         _ verb: Verb,
         _ arguments: Arguments,

@@ -1,0 +1,65 @@
+import StateEngine
+import StateWire
+
+/// Commands that are answered without a decision.
+extension ClusterWrites {
+    /// Those who have waited too long get an answer.
+    func expire(_ core: KeyspaceCore) {
+        let now = SystemClock.monotonicMilliseconds()
+        let limit = now - ClusterWrites.patience
+        for write in batch?.writes ?? [] where !write.isAnswered && write.since <= limit {
+            doubt(write, core)
+        }
+        let late = waiting.filter { $0.since <= limit }
+        waiting.removeAll { $0.since <= limit }
+        for write in late { fail(write, mirror.tookTooLong, core) }
+        let next = (waiting + (batch?.writes.filter { !$0.isAnswered } ?? [])).map(\.since).min()
+        if let next { gate.timers.advance(.cluster, to: next + ClusterWrites.patience) }
+    }
+
+    /// The cluster is cut off: what was not sent is refused.
+    func refuseWaiting(_ error: StateError, _ core: KeyspaceCore) {
+        let refused = waiting
+        waiting = []
+        for write in refused { fail(write, error, core) }
+    }
+
+    func doubt(_ write: ClusterWrite, _ core: KeyspaceCore) {
+        doubts.asked += 1
+        fail(write, mirror.outcomeUnknown, core)
+        write.isAnswered = true
+    }
+
+    func settleDoubt(_ write: ClusterWrite, isCommitted: Bool) {
+        if isCommitted { doubts.committed += 1 } else { doubts.notCommitted += 1 }
+        let name = String(decoding: write.attempt.cause, as: UTF8.self)
+        gate.settings.options.log(
+            .notice,
+            .clusterSettled,
+            "the write of \(StateError.printable(name)) whose outcome was unknown was "
+                + (isCommitted ? "committed" : "not committed")
+        )
+    }
+
+    func fail(_ write: ClusterWrite, _ error: StateError, _ core: KeyspaceCore) {
+        answer(write, core) { $0.output.writeError(error) }
+    }
+
+    func answer(
+        _ write: ClusterWrite,
+        _ core: KeyspaceCore,
+        _ body: (inout CommandContext) -> Void
+    ) {
+        guard write.isAwaited else { return }
+        endWaiting(write.connection)
+        gate.answer(write.connection, core) { body(&$0) }
+    }
+
+    /// Storage here has failed; the cluster has the change.
+    static func isNotStored(_ error: StateError) -> StateError {
+        StateError(
+            .outcomeUnknown,
+            "the cluster has the change, but it could not be stored here yet: \(error.message)"
+        )
+    }
+}
