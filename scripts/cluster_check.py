@@ -1,9 +1,13 @@
 """Three members of etcd, three daemons and their links, under faults. Used by scripts/cluster-check.
 
-Each round, eight writers change keys below app/ by transactions of several keys, while something is killed or stopped.
-Then all is healed, and once each daemon says that its copy is current, its log of the prefix must be etcd's own history:
-each revision of etcd one commit, in the same order, with the same changes. After a compaction that a link slept through,
-the state must be the same, and the log goes on from there.
+Each round, four writers change keys below app/ by transactions of etcd, and eight clients write through the daemons, while
+something is killed, stopped or cut off. Then all is healed, and once each daemon says that its copy is current, its log of
+the prefix must be etcd's own history: each revision of etcd one commit, in the same order, with the same changes. After a
+compaction that a link slept through, the state must be the same, and the log goes on from there.
+
+What clients were told must be so: each acknowledged write is in etcd once, each refused one is not, and of those whose
+outcome is unknown the log says what etcd has. Writes and reads behind STATE.SYNC are linearizable: the order of etcd is the
+order that they must have. Reads of one connection never go back.
 """
 
 import base64
@@ -22,7 +26,9 @@ import urllib.error
 import urllib.request
 
 PREFIX = "app/"
-WRITERS = 8
+WRITERS = 4
+CLIENTS = 8
+REGISTERS = 4
 KEYS = 40
 PATIENCE = 90
 
@@ -100,6 +106,143 @@ def read(file):
     raise Failure(f"the daemon replies {line!r}")
 
 
+class Refusal(Exception):
+    """An error of the daemon."""
+
+
+class Session:
+    """One connection, and what was answered to it."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(25)
+        self.socket.connect(path)
+        self.file = self.socket.makefile("rb")
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+    def ask(self, *words):
+        encoded = [word.encode() for word in words]
+        self.socket.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in encoded))
+        line = self.file.peek(1)
+        if not line:
+            raise OSError("the daemon has closed the connection")
+        if line[:1] == b"-":
+            raise Refusal(self.file.readline()[1:-2].decode())
+        return read(self.file)
+
+
+class Operation:
+    """A write or a read of a client: when it was asked, and when and how it was answered."""
+
+    def __init__(self, kind, key, value, node):
+        self.kind, self.key, self.value, self.node = kind, key, value, node
+        self.asked, self.answered, self.outcome = time.monotonic(), None, "unknown"
+
+    def end(self, outcome):
+        self.answered, self.outcome = time.monotonic(), outcome
+
+    def __str__(self):
+        return f"{self.kind} {self.key} = {self.value} at node{self.node}: {self.outcome}"
+
+
+class Client:
+    """Writes through one daemon after the other, and reads behind STATE.SYNC."""
+
+    def __init__(self, cluster, number):
+        self.cluster, self.number, self.count = cluster, number, 0
+        self.operations = []
+        self.lost = None
+
+    def run(self, stop):
+        choice = random.Random(f"{self.cluster.random.random()}c{self.number}")
+        self.operations, session, node = [], None, 0
+        while not stop.is_set():
+            try:
+                if session is None:
+                    node = choice.randrange(3)
+                    session = Session(self.cluster.sockets[node].path)
+                self.step(session, node, choice)
+                if choice.random() < 0.05:
+                    session.close()
+                    session = None
+            except (OSError, Failure):
+                if session is not None:
+                    session.close()
+                session = None
+                time.sleep(0.05)
+        if session is not None:
+            session.close()
+
+    def step(self, session, node, choice):
+        key = f"{PREFIX}r{choice.randrange(REGISTERS)}"
+        what = choice.random()
+        self.count += 1
+        value = f"c{self.number}-{self.count}"
+        if what < 0.3:
+            self.take(Operation("write", key, value, node), session, "SET", key, value)
+        elif what < 0.4:
+            # Two keys at once, by EXEC.
+            name = f"{PREFIX}u{self.number}"
+            operation = Operation("write", name, value, node)
+            self.operations.append(operation)
+            try:
+                session.ask("MULTI")
+                session.ask("SET", name, value)
+                session.ask("INCR", f"{PREFIX}n{choice.randrange(2)}")
+                session.ask("EXEC")
+                operation.end("acknowledged")
+            except Refusal as refusal:
+                operation.end("unknown" if "OUTCOMEUNKNOWN" in str(refusal) else "refused")
+        elif what < 0.55:
+            key = f"{PREFIX}n{choice.randrange(2)}"
+            operation = Operation("count", key, None, node)
+            operation.value = self.take(operation, session, "INCR", key)
+        elif what < 0.7:
+            # Only if nobody has changed it: a conflict is an answer, too.
+            entry = session.ask("STATE.GET", key)
+            revision = 0 if entry is None else entry[entry.index(b"revision") + 1]
+            operation = Operation("write", key, value, node)
+            self.take(operation, session, "STATE.SET", key, value, "IFREV", str(revision))
+        elif what < 0.9:
+            operation = Operation("read", key, None, node)
+            try:
+                session.ask("STATE.SYNC")
+                found = session.ask("GET", key)
+                operation.value = None if found is None else found.decode()
+                operation.end("acknowledged")
+                self.operations.append(operation)
+            except Refusal:
+                time.sleep(0.05)
+        else:
+            self.watch(session, key)
+
+    def take(self, operation, session, *words):
+        self.operations.append(operation)
+        try:
+            answer = session.ask(*words)
+            operation.end("acknowledged")
+            return answer
+        except Refusal as refusal:
+            operation.end("unknown" if str(refusal).startswith("OUTCOMEUNKNOWN") else "refused")
+            if str(refusal).startswith("AWAY"):
+                time.sleep(0.05)
+        return None
+
+    def watch(self, session, key):
+        """Reads some keys as they are here: none of them goes back on one connection."""
+        last = {}
+        for _ in range(20):
+            entry = session.ask("STATE.GET", key)
+            if entry is not None:
+                revision = entry[entry.index(b"revision") + 1]
+                if revision < last.get(key, 0):
+                    self.lost = f"{key} went back from revision {last[key]} to {revision}"
+                last[key] = revision
+
+
 class Cluster:
     def __init__(self, programs, place, seed):
         self.random, self.place = random.Random(seed), place
@@ -131,6 +274,10 @@ class Cluster:
             ))
         # How much of the history was compared: etcd's revision, and each daemon's.
         self.checked, self.positions = 0, [0, 0, 0]
+        self.clients = [Client(self, n) for n in range(CLIENTS)]
+        # The place in etcd's order of each value of a register: its revision, and that of the next one.
+        self.outcomes = {"acknowledged": 0, "refused": 0, "unknown": 0}
+        self.counters = {}
 
     def end(self):
         for process in self.members + self.daemons + self.links:
@@ -263,7 +410,77 @@ class Cluster:
                     f"node{n}: commit {place} of {len(log)} is {log[place:place + 1]}, etcd has {wanted[place:place + 1]}")
             self.positions[n] = position
         self.checked = through
+        self.judge(list(enumerate(wanted or [])))
         return len(wanted or [])
+
+    # What clients were told
+
+    def judge(self, commits):
+        """Whether the answers of the round agree with the history: `commits` are revisions with their changes."""
+        places, orders = {}, {}
+        for revision, changes in commits:
+            for key, value in changes.items():
+                orders.setdefault(key, []).append((revision, value))
+                places.setdefault((key, value), []).append(revision)
+        operations = [operation for client in self.clients for operation in client.operations]
+        for client in self.clients:
+            if client.lost:
+                raise Failure(client.lost)
+        for operation in operations:
+            if operation.outcome != "unknown" or operation.kind == "write":
+                self.outcomes[operation.outcome] += 1
+            if operation.kind != "write":
+                continue
+            found = places.get((operation.key, operation.value), [])
+            wanted = {"acknowledged": [1], "refused": [0], "unknown": [0, 1]}[operation.outcome]
+            if len(found) not in wanted:
+                raise Failure(f"{operation}, and etcd has it {len(found)} times")
+        self.judge_counts(operations, orders)
+        for number in range(REGISTERS):
+            key = f"{PREFIX}r{number}"
+            self.judge_register(key, [o for o in operations if o.key == key], orders.get(key, []))
+
+    def judge_counts(self, operations, orders):
+        """No two increments got the same number, and each that was acknowledged is one step."""
+        for key in [f"{PREFIX}n0", f"{PREFIX}n1"]:
+            values = [int(value) for _, value in orders.get(key, [])]
+            first = self.counters.get(key, 0)
+            if values != list(range(first + 1, first + 1 + len(values))):
+                raise Failure(f"{key} was not counted one by one from {first}: {values[:10]}")
+            self.counters[key] = first + len(values)
+            mine = [o.value for o in operations if o.key == key and o.kind == "count" and o.outcome == "acknowledged"]
+            if len(set(mine)) != len(mine) or not set(mine) <= set(values):
+                raise Failure(f"{key}: an increment was answered with a number of another")
+
+    def judge_register(self, key, operations, order):
+        """Whether each operation fits between its question and its answer, in the order that etcd has.
+
+        The states of the register are numbered in that order; state 0 is what was before the round.
+        """
+        number = {value: index + 1 for index, (_, value) in enumerate(order)}
+        events = []
+        for operation in operations:
+            if operation.outcome != "acknowledged":
+                continue
+            state = number.get(operation.value, 0)
+            events.append((operation.asked, operation.answered, state, operation))
+        # Nothing that was asked after an answer may be in an earlier state.
+        answers = sorted((answered, state, operation) for _, answered, state, operation in events if answered)
+        newest, place = (0, None), 0
+        for asked, _, state, operation in sorted(events, key=lambda event: event[0]):
+            while place < len(answers) and answers[place][0] < asked:
+                if answers[place][1] > newest[0]:
+                    newest = (answers[place][1], answers[place][2])
+                place += 1
+            least = newest[0] + (1 if operation.kind == "write" else 0)
+            if state < least:
+                raise Failure(f"not linearizable: {operation} is state {state} of the key, after {newest[1]} ({newest[0]})")
+        # Nor may an unanswered write be read before it was asked.
+        asked = {o.value: o.asked for o in operations if o.kind == "write"}
+        for operation in operations:
+            if operation.kind == "read" and operation.outcome == "acknowledged":
+                if asked.get(operation.value, 0) > operation.answered:
+                    raise Failure(f"{operation}: it was written later")
 
     # Faults
 
@@ -310,6 +527,7 @@ def run(programs, rounds, seed):
             kind = KINDS[number % len(KINDS)] if rounds >= len(KINDS) else cluster.random.choice(KINDS)
             stop = threading.Event()
             writers = [threading.Thread(target=cluster.write, args=(n, stop)) for n in range(WRITERS)]
+            writers += [threading.Thread(target=client.run, args=(stop,)) for client in cluster.clients]
             for writer in writers:
                 writer.start()
             time.sleep(cluster.random.uniform(0.2, 1))
@@ -323,7 +541,8 @@ def run(programs, rounds, seed):
             count = cluster.compare(compacted)
             total += count
             print(f"{number + 1:4} {kind:14} {count:6} commits, the same in three daemons", flush=True)
-        print(f"{rounds} rounds, {total} commits: nothing missing, repeated or out of order")
+        outcomes = ", ".join(f"{count} {name}" for name, count in cluster.outcomes.items())
+        print(f"{rounds} rounds, {total} commits: nothing missing, repeated or out of order; operations: {outcomes}")
     except Failure as failure:
         print(f"FAILED in round {number + 1 if rounds else 0}: {failure}\nseed {seed}; logs in {place}", file=sys.stderr)
         place = None

@@ -125,7 +125,9 @@ struct MirrorStream {
 
     /// Follows the member until it fails.
     ///
-    /// - Parameter prove: Called when the daemon has taken what was sent, with a proof.
+    /// - Parameters:
+    ///   - bounds: What etcd takes in one transaction.
+    ///   - prove: Called when the daemon has taken what was sent, with a proof.
     /// - Throws: ``LinkFailure``.
     mutating func follow(
         _ bounds: MirrorLink.Bounds,

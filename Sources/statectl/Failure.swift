@@ -52,10 +52,8 @@ enum Failure: Error {
     private static func exitCode(for code: StateError.Code) -> Int32 {
         switch code {
         case .unreachable: 3
-        case .conflict, .noPermission, .rejected, .tooBig, .limit, .executionAborted, .stale,
-            .away:
-            4
-        case .noSpace, .readOnly, .compacted, .corrupt, .newerFormat, .storage, .locked: 5
+        case .conflict, .noPermission, .rejected, .tooBig, .limit, .executionAborted, .stale: 4
+        case .noSpace, .readOnly, .compacted, .corrupt, .newerFormat, .storage, .locked, .away: 5
         case .outcomeUnknown: 6
         default: 2
         }

@@ -1,13 +1,6 @@
 /// Changes of keys of a cluster: the command is carried out, and what it did is taken and undone.
 /// The cluster decides, and what it has decided is carried out again.
 extension KeyspaceCore {
-    /// Whether the open transaction must be decided by a cluster.
-    @inline(__always)
-    package var awaitsCluster: Bool {
-        guard let use = transaction.cluster else { return false }
-        return use.isUsed && !transaction.isDecided
-    }
-
     /// Above so many deletes, all keys with their common beginning are deleted at once, if these
     /// are all.
     private static let singleDeletes = 32
@@ -158,6 +151,7 @@ extension KeyspaceCore {
     /// - Parameters:
     ///   - start: The first of them.
     ///   - decided: For each key its new value, nil if it was deleted, and its version.
+    /// - Returns: Whether they are the same.
     package func conforms(
         from start: Int,
         to decided: [[UInt8]: (value: Bytes?, version: Int64)]

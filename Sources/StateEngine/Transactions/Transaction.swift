@@ -167,6 +167,13 @@ package struct OpenTransaction: ~Copyable {
 
     var isOpen: Bool { revision != 0 }
 
+    /// Whether a cluster must decide.
+    @inline(__always)
+    package var awaitsCluster: Bool {
+        guard let cluster else { return false }
+        return cluster.isUsed && !isDecided
+    }
+
     /// Whether it has changed an entry so far.
     package var hasChanges: Bool { changes.contains { $0 != nil } }
 
@@ -215,7 +222,9 @@ package struct OpenTransaction: ~Copyable {
         guard self.byteCount + byteCount <= bytes || isDecided else {
             throw OpenTransaction.full(bytes, "bytes of keys and values")
         }
-        guard self.changes.count < changes || isDecided else { throw OpenTransaction.full(changes, "changes") }
+        guard self.changes.count < changes || isDecided else {
+            throw OpenTransaction.full(changes, "changes")
+        }
     }
 
     @inline(never)

@@ -94,12 +94,12 @@ struct CommandContext: ~Copyable {
         let result: R
         do throws(StateError) {
             result = try body(&transaction)
-            if core.awaitsCluster, try isOffered() {
+            if core.transaction.awaitsCluster, try isOffered() {
                 core.rollBack()
                 return result
             }
         } catch {
-            let error = core.awaitsCluster ? offeredFailure(error) : error
+            let error = core.transaction.awaitsCluster ? offeredFailure(error) : error
             core.rollBack()
             throw error
         }
@@ -124,9 +124,9 @@ struct CommandContext: ~Copyable {
         core.begin(cause, at: time, by: restriction, connection.holders)
         do throws(StateError) {
             try body(&self)
-            if mayWrite, core.awaitsCluster, try isOffered() { return core.rollBack() }
+            if mayWrite, core.transaction.awaitsCluster, try isOffered() { return core.rollBack() }
         } catch {
-            let error = mayWrite && core.awaitsCluster ? offeredFailure(error) : error
+            let error = mayWrite && core.transaction.awaitsCluster ? offeredFailure(error) : error
             core.rollBack()
             throw error
         }

@@ -46,7 +46,7 @@ extension VerbDocumentation {
         .init(.stateMetrics, .state),
         .init(.stateTop, .state),
         .init(.stateMoment, .state, "milliseconds"),
-        .init(.stateSync, .state),
+        .init(.stateSync, .state, "[LOCAL]"),
         .init(
             .stateHandler,
             .state,
@@ -63,9 +63,10 @@ extension VerbDocumentation {
             .stateMirror,
             .state,
             """
-            <BEGIN | COMMIT after revision stamp [SET key version value | REPLACE key version value \
-            | DELETE key ...] | BEAT revision age refused | AWAY reason | RESYNC history reason \
-            | ROWS key version value ... | SYNCED revision stamp>
+            <BEGIN | COMMIT after revision stamp [BY node text] [SET key version value \
+            | REPLACE key version value | DELETE key ...] | BEAT revision age refused \
+            | AWAY reason | RESYNC history reason | ROWS key version value ... \
+            | SYNCED revision stamp | READY operations bytes | FAILED batch code reason>
             """
         ),
     ]
