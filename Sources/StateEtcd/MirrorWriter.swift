@@ -63,7 +63,7 @@ struct MirrorWriter {
         }
         var transaction = EtcdTransaction()
         transaction.require(filter.sessionKey(of: node), has: session)
-        let writers = Array("\(batch.number)\n".utf8) + batch.writers
+        let writers = Array("\(batch.number)\u{1E}".utf8) + batch.writers
         transaction.put(filter.writersKey(of: node), writers)
         for write in batch.writes {
             guard let inner = EtcdTransaction(write, at: batch.position) else {

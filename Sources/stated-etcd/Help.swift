@@ -1,10 +1,11 @@
 /// What `stated-etcd --help` prints.
 let helpText = """
-    stated-etcd makes keys of etcd readable in stated: it follows a prefix and brings each commit to
-    the daemon, which keeps a copy that outlives both and serves it like its own keys.
+    stated-etcd makes a prefix of etcd keys of stated: it follows the prefix and brings each commit to
+    the daemon, which keeps a copy that outlives both and serves it like its own keys; and it sends
+    to etcd what clients of the daemon change there.
 
     Usage: stated-etcd [--config FILE] [--endpoints URL,…] [--socket PATH] [--ca FILE]
-                       [--cert FILE --key FILE]
+                       [--cert FILE --key FILE] [--max-txn-ops N] [--max-request-bytes N]
 
       stated-etcd
           Follow the etcd on this machine, http://127.0.0.1:2379.
@@ -19,8 +20,9 @@ let helpText = """
       cluster: { user: "stated-cluster", node: "web1" },
       rules: [{ keys: "app/", backing: "cluster" }]
 
-    The user of etcd must be allowed to read the prefix, and to write below PREFIX.stated/: the key
-    PREFIX.stated/beat/NODE is set every 2 seconds, and once it has come back nothing is missing.
+    The user of etcd must be allowed to read and write the prefix; or to read it, and to write below
+    PREFIX.stated/: the key PREFIX.stated/beat/NODE is set every 2 seconds, and once it has come back
+    nothing is missing.
 
     Options:
       --endpoints URL,…   The members of etcd. Default: http://127.0.0.1:2379.
@@ -28,8 +30,12 @@ let helpText = """
       --ca FILE           The authorities of the members' certificates, for https.
       --cert FILE         The certificate of this machine; its common name is the user of etcd.
       --key FILE          The key of that certificate.
+      --max-txn-ops N     What etcd takes in one transaction, as its own option. Default: 128.
+      --max-request-bytes N
+                          The same in bytes. Default: 1572864.
       --config FILE       The same in JSON5: { endpoints: ["…"], socket: "…", ca: "…", cert: "…",
-                          key: "…" }. Options of the command line override it.
+                          key: "…", maxTxnOps: …, maxRequestBytes: … }. Options of the command line
+                          override it.
       --help, --version   Print this, or the version.
 
     Exit codes: 0 stopped by a signal; 2 wrong configuration or command line.

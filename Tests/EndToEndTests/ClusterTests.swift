@@ -131,6 +131,39 @@ final class ClusterTests {
         #expect(try values()["app/a"] == "1")
     }
 
+    @Test func `what a client changes is decided in etcd, through the ends of link and daemon`()
+        throws
+    {
+        try waitFor("current")
+        #expect(try Statectl.run(daemon, "set", "app/a", "1").exitCode == 0)
+        #expect(try etcd.values("app/") == ["app/a": "1"])
+        #expect(try Statectl.run(daemon, "incr", "app/n").text == "1\n")
+        #expect(try Statectl.run(daemon, "get", "--fresh", "app/n").text == "1\n")
+        #expect(try Statectl.run(daemon, "set", "app/a", "2", "--if-absent").exitCode == 4)
+        try etcd.put([("app/n", "41")])
+        #expect(try Statectl.run(daemon, "incr", "app/n").text == "42\n")
+        let timed = try Statectl.run(daemon, "set", "app/t", "1", "--ttl", "5s")
+        #expect(timed.exitCode == 4 && timed.errorText.contains("REJECTED"), "\(timed)")
+        #expect(try Statectl.run(daemon, "delete", "app/a").exitCode == 0)
+        // Each of 60 increments counts once, whatever ends meanwhile.
+        let script = """
+            for n in {1..60}; do \(builtProgram("statectl")) --socket \(daemon.socketPath) incr app/c \
+            >/dev/null 2>&1; echo $?; done
+            """
+        let counting = try RunningCommand("/bin/bash", ["-c", script].map { Array($0.utf8) })
+        for _ in 0..<3 {
+            usleep(200_000)
+            endLink()
+            usleep(100_000)
+            try startLink()
+        }
+        let codes = try counting.finish().lines
+        let (made, unknown) = (codes.count { $0 == "0" }, codes.count { $0 == "6" })
+        let last = try Int(etcd.values("app/")["app/c"] ?? "0") ?? 0
+        #expect(codes.count == 60 && made > 0 && made <= last && last <= made + unknown, "\(codes)")
+        try expectSame()
+    }
+
     @Test func `a copy that is cut off says so, and serves on`() throws {
         try waitFor("current")
         try etcd.put([("app/a", "1")])
@@ -138,8 +171,13 @@ final class ClusterTests {
         etcd.pause()
         try waitFor("away since")
         #expect(try values() == ["app/a": "1"])
+        let refused = try Statectl.run(daemon, "set", "app/a", "2")
+        #expect(refused.exitCode == 5 && refused.errorText.contains("AWAY"), "\(refused)")
+        #expect(try Statectl.run(daemon, "get", "--fresh", "app/a").exitCode == 5)
+        #expect(try Statectl.run(daemon, "set", "local", "2").exitCode == 0)
         etcd.goOn()
         try waitFor("current")
+        #expect(try Statectl.run(daemon, "set", "app/a", "2").exitCode == 0)
     }
 
     @Test func `what cannot be here is counted, and left out`() throws {

@@ -59,7 +59,7 @@ final class FakeLink {
     /// A commit of the cluster; signed if a batch is in it.
     func commit(_ changes: String, of batch: Batch? = nil) throws {
         let words = Peer.words("STATE.MIRROR COMMIT \(revision) \(revision + 1) 9:s")
-        let signature = batch.map { ["BY", "n1", "\($0.number)\n\($0.writers)"] } ?? []
+        let signature = batch.map { ["BY", "n1", "\($0.number)\u{1E}\($0.writers)"] } ?? []
         try peer.send([words + signature.map { Array($0.utf8) } + Peer.words(changes)])
         while true {
             let reply = try peer.next()
@@ -392,7 +392,7 @@ struct ClusterWriteTests {
         let server = try ServedKeyspace(backing) { MirrorTests.mirror(&$0) }
         let (link, client) = (try FakeLink(server), try server.connect(3))
         let words = Peer.words("STATE.MIRROR COMMIT 10 11 9:s BY web2")
-        let text = "7\n4711:5:6:statectl:\tapp/c\tapp/d\n4712:5:7:x:\tapp/e"
+        let text = "7\u{1E}4711:5:6:statectl:\tapp/c\tapp/d\u{1E}4712:5:7:x:\tapp/e"
         let changes = Peer.words("SET app/c 1 v SET app/d 1 v SET app/e 1 v SET app/f 1 v")
         #expect(try link.peer.ask(words + [Array(text.utf8)] + changes) == .simple("OK"))
         let expected = [
@@ -429,7 +429,7 @@ struct ClusterWriteTests {
         backing.hold()
         let commit = [
             "STATE.MIRROR", "COMMIT", "10", "11", "9:s", "BY", "n1",
-            "\(batch.number)\n\(batch.writers)", "SET", "app/a", "2", "z",
+            "\(batch.number)\u{1E}\(batch.writers)", "SET", "app/a", "2", "z",
         ]
         try link.peer.send([commit.map { Array($0.utf8) }])
         try server.catchUp()

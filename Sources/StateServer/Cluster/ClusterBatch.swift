@@ -74,7 +74,7 @@ extension ByteBuffer {
         writeBulk("state.batch")
         writeInteger(number)
         writeInteger(position)
-        writeBulk(Array(attempts.map(\.line).joined(separator: "\n".utf8)))
+        writeBulk(Array(attempts.map(\.line).joined(separator: "\u{1E}".utf8)))
         writeArray(attempts.count)
         for attempt in attempts {
             let words = attempt.words

@@ -33,10 +33,12 @@ extension ClusterWrites {
     func settleDoubt(_ write: ClusterWrite, isCommitted: Bool) {
         if isCommitted { doubts.committed += 1 } else { doubts.notCommitted += 1 }
         let name = String(decoding: write.attempt.cause, as: UTF8.self)
+        let key = write.attempt.changes.first?.key ?? []
         gate.settings.options.log(
             .notice,
             .clusterSettled,
-            "the write of \(StateError.printable(name)) whose outcome was unknown was "
+            "the write of \(StateError.printable(name)) to key "
+                + "\(key.withUnsafeBytes { StateError.quoted($0) }), whose outcome was unknown, was "
                 + (isCommitted ? "committed" : "not committed")
         )
     }

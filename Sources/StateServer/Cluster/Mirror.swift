@@ -46,6 +46,8 @@ final class Mirror {
     var link: Connection?
     /// The comparison under way.
     var comparison: MirrorComparison?
+    /// The commands that wait for the cluster.
+    var writes: ClusterWrites?
     /// Keys that cannot be here: the link counts them.
     var refusedCount: Int64 = 0
     /// The cluster's revision up to which everything is here, as of the last commit.
@@ -185,7 +187,13 @@ extension Mirror {
             ("cluster_age_ms", "\(age ?? -1)"),
         ]
             + (showsCounts
-                ? [("cluster_revision", "\(revision)"), ("cluster_refused", "\(refusedCount)")]
+                ? [
+                    ("cluster_revision", "\(revision)"), ("cluster_refused", "\(refusedCount)"),
+                    ("cluster_waiting", "\(writes?.waitingCount ?? 0)"),
+                    ("cluster_unknown", "\(writes?.doubts.asked ?? 0)"),
+                    ("cluster_unknown_made", "\(writes?.doubts.committed ?? 0)"),
+                    ("cluster_unknown_lost", "\(writes?.doubts.notCommitted ?? 0)"),
+                ]
                 : [])
     }
 
@@ -210,6 +218,16 @@ extension Mirror {
             "cluster_refused_keys",
             "Keys of the cluster that cannot be here.",
             Double(refusedCount)
+        )
+        text.gauge(
+            "cluster_waiting",
+            "Commands that wait for the decision of the cluster.",
+            Double(writes?.waitingCount ?? 0)
+        )
+        text.counter(
+            "cluster_unknown_total",
+            "Commands that were answered with an unknown outcome.",
+            Double(writes?.doubts.asked ?? 0)
         )
     }
 }

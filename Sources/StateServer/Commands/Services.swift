@@ -54,7 +54,8 @@ final class Services {
         backups = Backups(keyspace)
         mirror = settings.options.mirror.map { [timers] in Mirror($0, timers, registry) }
         if let mirror {
-            gate.cluster = ClusterWrites(mirror, gate)
+            mirror.writes = ClusterWrites(mirror, gate)
+            gate.cluster = mirror.writes
             core.admission.clusterLink = mirror
         }
         history = HistoryReader(keyspace, registry, access, wake: wake)

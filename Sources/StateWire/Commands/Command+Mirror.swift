@@ -51,7 +51,7 @@ extension Command {
 
         /// - Returns: Nil for what is no signature.
         init?(_ node: Bytes, _ text: Bytes) {
-            let lines = text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+            let lines = text.split(separator: 0x1E, omittingEmptySubsequences: false)
             guard let first = lines.first,
                 let number = Int64(String(decoding: first, as: UTF8.self))
             else { return nil }
