@@ -53,6 +53,20 @@ final class EtcdClient {
         return message
     }
 
+    /// The code for a client of a call that was refused, after which nothing was changed; nil if
+    /// that is not known.
+    ///
+    /// https://github.com/etcd-io/etcd/blob/v3.4.23/etcdserver/api/v3rpc/rpctypes/error.go
+    static func refusal(_ status: HTTP2Connection.Status) -> String? {
+        switch status.code {
+        case 3: "TOOBIG"
+        case 7: "NOPERM"
+        case 8 where status.message.contains("space"): "NOSPACE"
+        case 8 where status.message.contains("larger"): "TOOBIG"
+        default: nil
+        }
+    }
+
     /// Makes a call and waits for its answer.
     ///
     /// - Parameters:

@@ -20,6 +20,24 @@ enum EtcdMessages {
         return writer.bytes
     }
 
+    /// A `RangeRequest` for the key that was set last and the number of keys, or at a revision for
+    /// the number alone.
+    static func count(_ key: [UInt8], end: [UInt8], revision: Int64 = 0) -> [UInt8] {
+        var writer = ProtobufWriter()
+        writer.write(1, key)
+        writer.write(2, end)
+        writer.write(4, revision)
+        if revision == 0 {
+            let (descending, byChange): (Int64, Int64) = (2, 3)
+            writer.write(3, 1 as Int64)
+            writer.write(5, descending)
+            writer.write(6, byChange)
+        }
+        // keys_only, or count_only
+        writer.write(revision == 0 ? 8 : 9, true)
+        return writer.bytes
+    }
+
     /// A `PutRequest`.
     static func put(_ key: [UInt8], _ value: [UInt8]) -> [UInt8] {
         var writer = ProtobufWriter()
@@ -102,11 +120,14 @@ struct EtcdRange {
     var header = EtcdHeader()
     var entries: [EtcdEntry] = []
     var hasMore = false
+    /// How many keys there are, also of those that were not asked for.
+    var count: Int64 = 0
 
     init(_ bytes: ArraySlice<UInt8>) throws(MalformedMessage) {
         var reader = ProtobufReader(bytes)
         while let (field, value) = try reader.next() {
             switch field {
+            case 4: count = try value.revision
             case 1: header = try EtcdHeader(value.bytes)
             case 2: entries.append(try EtcdEntry(value.bytes))
             case 3: hasMore = value.number != 0

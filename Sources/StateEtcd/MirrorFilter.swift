@@ -32,6 +32,19 @@ struct MirrorFilter {
         return key.starts(with: start) ? Array(key.dropFirst(start.count)) : nil
     }
 
+    /// A key that was left out and that a command, which cannot know it, would delete with others.
+    func firstRefused(clearedBy words: [[UInt8]]) -> [UInt8]? {
+        guard !refused.isEmpty else { return nil }
+        func order(_ a: [UInt8], _ b: [UInt8]) -> Bool { a.lexicographicallyPrecedes(b) }
+        for index in words.indices where words[index] == Array("CLEAR".utf8) {
+            let (start, end) = (words[index + 1], words[index + 2])
+            if let key = refused.first(where: { !order($0, start) && order($0, end) }) {
+                return key
+            }
+        }
+        return nil
+    }
+
     /// The arguments of a change for STATE.MIRROR COMMIT; empty if it is left out.
     mutating func arguments(of event: EtcdEvent) -> [[UInt8]] {
         let entry = event.entry

@@ -69,7 +69,10 @@ package final class MirrorLink {
                 guard case .daemon(let reason, let code) = error else { continue }
                 note(reason)
                 // What is missing must be found.
-                if code == "CONFLICT" { reasonToCompare = reason }
+                // Nor does it get past what the daemon cannot read.
+                if code == "CONFLICT" || reason.hasPrefix("syntax error") {
+                    reasonToCompare = reason
+                }
                 // Another link, another user, or keys that are in the way: not soon over.
                 rest(atLeast: code == "REJECTED" || code == "NOPERM" ? 10_000 : 0)
             }

@@ -19,34 +19,47 @@ struct MirrorStream {
     }
 
     let etcd: EtcdClient
-    private let daemon: DaemonConnection
-    private(set) var position: Position
-    private var filter: MirrorFilter
+    let daemon: DaemonConnection
+    var position: Position
+    var filter: MirrorFilter
     let beatKey: [UInt8]
     private let sessionKey: [UInt8]
 
     /// The event that proves that nothing is missing.
-    private var beat: Beat?
-    private var nextBeatAt: Int64 = 0
-    private var provedCount = 0
+    var beat: Beat?
+    /// A question instead of a beat that was refused.
+    var proof: Question?
+    var nextBeatAt: Int64 = 0
+    var provedCount = 0
     /// When the position was sent last.
     private var keptAt = SystemClock.monotonicMilliseconds()
     /// The newest revision that was seen in the stream.
-    private var seenRevision: Int64
+    var seenRevision: Int64
     var stamp: MirrorStamp
     /// Sends what clients of the daemon change; nil until the watch begins.
-    private var writer: MirrorWriter?
+    var writer: MirrorWriter?
 
-    private struct Beat {
+    /// Two questions: which key was set last and how many there are, and how many there were.
+    struct Question {
+        let sentAt: Int64
+        /// The newest revision that had come.
+        let seen: Int64
+        var askedAt: Int64
+        var call: HTTP2Connection.Call
+        /// The answer to the first one.
+        var count: Int64?
+    }
+
+    struct Beat {
         let value: [UInt8]
         let sentAt: Int64
         let call: HTTP2Connection.Call
     }
 
     /// Milliseconds between two beats.
-    private static let interval: Int64 = 2_000
+    static let interval: Int64 = 2_000
     /// How long etcd may take to store a beat and to send it.
-    private static let patience: Int64 = 3_000
+    static let patience: Int64 = 3_000
     /// How often the position is stored if no change does it.
     private static let keepInterval: Int64 = 60_000
 
@@ -141,11 +154,12 @@ struct MirrorStream {
             wait()
             let before = provedCount
             if try !daemon.receive().isEmpty, daemon.isIdle, before > 0 { prove() }
-            for batch in daemon.takeBatches() { try writer?.send(batch, filter) }
+            for batch in daemon.takeBatches() { try writer?.add(batch) }
+            if let words = try writer?.send(filter) { send(words) }
             if !daemon.isFull {
                 try etcd.receive()
                 try take(etcd.takeEvents())
-                if let words = try writer?.take() { daemon.send(words.map { Array($0.utf8) }) }
+                if let words = try writer?.take(filter) { send(words) }
             }
             try beatIfDue()
             keepIfDue()
@@ -191,17 +205,25 @@ struct MirrorStream {
         stamp.changes = MirrorStamp.changes(events.lazy.filter { !$0.isDelete }.map(\.entry))
         var changes: [[UInt8]] = []
         var session: [UInt8]?
+        var signatures: [(node: [UInt8], value: [UInt8])] = []
         for event in events {
             if let node = filter.signer(event.entry.key), !event.isDelete {
-                changes.insert(contentsOf: [Array("BY".utf8), node, event.entry.value], at: 0)
+                signatures.append((node, event.entry.value))
                 continue
             }
             changes += filter.arguments(of: event)
             if event.entry.key == beatKey { note(event) }
             if event.entry.key == sessionKey { session = event.entry.value }
         }
+        // A link signs with one key. If others were written with it, nobody knows whose the rest is.
+        let node = Array(position.node.utf8)
+        if let own = signatures.first(where: { $0.node == node })
+            ?? (signatures.count == 1 ? signatures[0] : nil)
+        {
+            changes.insert(contentsOf: [Array("BY".utf8), own.node, own.value], at: 0)
+        }
         if let session, let words = try writer?.note(session: session) {
-            daemon.send(words.map { Array($0.utf8) })
+            send(words)
         }
         guard !changes.isEmpty else { return }
         let byteCount = changes.reduce(0) { $0 + $1.count + 32 }
@@ -211,44 +233,14 @@ struct MirrorStream {
         send(changes, revision)
     }
 
+    func send(_ words: [String]) { daemon.send(words.map { Array($0.utf8) }) }
+
     private mutating func send(_ changes: [[UInt8]], _ revision: Int64) {
         stamp.refusedCount = filter.refused.count
         let words = ["COMMIT", "\(position.revision)", "\(revision)", stamp.text]
         daemon.send((["STATE.MIRROR"] + words).map { Array($0.utf8) } + changes)
         position.revision = revision
         keptAt = SystemClock.monotonicMilliseconds()
-    }
-
-    // MARK: Beats
-
-    /// The node's own key has come in the stream: everything that the cluster had when it was set
-    /// came before it.
-    private mutating func note(_ event: EtcdEvent) {
-        stamp.beat = MirrorStamp.beat(event.isDelete ? nil : event.entry)
-        guard let beat, event.entry.value == beat.value else { return }
-        let age = SystemClock.monotonicMilliseconds() - beat.sentAt
-        let words = ["\(position.revision)", "\(age)", "\(filter.refused.count)"]
-        daemon.send((["STATE.MIRROR", "BEAT"] + words).map { Array($0.utf8) })
-        self.beat = nil
-        provedCount += 1
-    }
-
-    private mutating func beatIfDue() throws(LinkFailure) {
-        let now = SystemClock.monotonicMilliseconds()
-        if let beat {
-            _ = try etcd.answer(of: beat.call)
-            // A slow daemon keeps the stream back, not etcd.
-            let since = max(beat.sentAt, etcd.lastReceivedAt)
-            guard now - since < MirrorStream.patience || daemon.isFull else {
-                throw .cluster("\(etcd.endpoint) does not answer")
-            }
-            return
-        }
-        guard now >= nextBeatAt else { return }
-        let value = MirrorStream.randomValue()
-        let call = try etcd.begin(.put, EtcdMessages.put(beatKey, value))
-        beat = Beat(value: value, sentAt: now, call: call)
-        nextBeatAt = now + MirrorStream.interval
     }
 
     /// Stores the position now and then, so that etcd may compact what is behind it.
@@ -260,7 +252,7 @@ struct MirrorStream {
         send([], seenRevision)
     }
 
-    private static func randomValue() -> [UInt8] {
+    static func randomValue() -> [UInt8] {
         Array(String(UInt64.random(in: .min ... .max), radix: 36).utf8)
     }
 }

@@ -9,20 +9,27 @@ import StateWire
 struct MirrorWriter {
     private let etcd: EtcdClient
     private let node: String
-    private let prefix: [UInt8]
     private let bounds: MirrorLink.Bounds
     /// The value of the session's key.
     private let session: [UInt8]
+    /// Whether etcd has no room for a session.
+    private(set) var isFull = false
     /// Whether the session has come in the stream.
     private(set) var isReady = false
     private var call: HTTP2Connection.Call?
+    /// What is sent next.
+    private var waiting: Batch?
     private var number: Int64 = 0
     private var sentAt: Int64 = 0
+    /// Why etcd has refused the batch, which it may have made.
+    private var refused: (code: String, reason: String)?
+    /// Whether another link has begun a session.
+    private var isSuperseded = false
 
     /// How long etcd may take to decide, in milliseconds.
     private static let patience: Int64 = 5_000
 
-    /// Begins a session.
+    /// Begins a session; it is there once its key comes in the stream.
     ///
     /// - Throws: ``LinkFailure/cluster(_:)``.
     init(
@@ -32,9 +39,9 @@ struct MirrorWriter {
         _ bounds: MirrorLink.Bounds
     ) throws(LinkFailure) {
         (self.etcd, self.node, self.bounds) = (etcd, node, bounds)
-        prefix = filter.prefix
         session = Array(String(UInt64.random(in: .min ... .max), radix: 36).utf8)
-        _ = try etcd.call(.put, EtcdMessages.put(filter.sessionKey(of: node), session))
+        call = try etcd.begin(.put, EtcdMessages.put(filter.sessionKey(of: node), session))
+        sentAt = SystemClock.monotonicMilliseconds()
     }
 
     /// The event of the session's key has come.
@@ -54,13 +61,25 @@ struct MirrorWriter {
         "another link writes as node \(node): each machine needs a name of its own"
     }
 
-    /// Sends a batch of the daemon.
+    /// Takes a batch of the daemon.
     ///
-    /// - Throws: ``LinkFailure``.
-    mutating func send(_ batch: Batch, _ filter: MirrorFilter) throws(LinkFailure) {
-        guard call == nil, isReady else {
+    /// - Throws: ``LinkFailure/daemon(_:code:)`` if the one before has not ended.
+    mutating func add(_ batch: Batch) throws(LinkFailure) {
+        guard waiting == nil, isReady else {
             throw .daemon("the daemon has sent a batch before the end of another", code: nil)
         }
+        waiting = batch
+    }
+
+    /// Sends the batch, once the answer to the one before has come: its changes may come earlier.
+    ///
+    /// - Returns: A message for the daemon; nil if it needs none.
+    /// - Throws: ``LinkFailure``.
+    mutating func send(_ filter: MirrorFilter) throws(LinkFailure) -> [String]? {
+        guard !isSuperseded else { throw .cluster(MirrorWriter.otherLink(node)) }
+        guard call == nil, let batch = waiting else { return nil }
+        waiting = nil
+        number = batch.number
         var transaction = EtcdTransaction()
         transaction.require(filter.sessionKey(of: node), has: session)
         let writers = Array("\(batch.number)\u{1E}".utf8) + batch.writers
@@ -69,10 +88,21 @@ struct MirrorWriter {
             guard let inner = EtcdTransaction(write, at: batch.position) else {
                 throw .daemon("the daemon has sent a batch that cannot be read", code: nil)
             }
+            if let key = filter.firstRefused(clearedBy: write) {
+                return [
+                    "STATE.MIRROR", "FAILED", "\(number)", "REJECTED", MirrorWriter.unseen(key),
+                ]
+            }
             transaction.add(inner)
         }
         call = try etcd.begin(.transaction, transaction.bytes)
-        (number, sentAt) = (batch.number, SystemClock.monotonicMilliseconds())
+        sentAt = SystemClock.monotonicMilliseconds()
+        return nil
+    }
+
+    private static func unseen(_ key: [UInt8]) -> String {
+        "etcd has key \(key.withUnsafeBytes { StateError.quoted($0) }) there, which cannot be here: "
+            + "delete it with etcdctl, or delete the others one by one"
     }
 
     /// Looks whether the batch is decided.
@@ -81,7 +111,7 @@ struct MirrorWriter {
     ///
     /// - Returns: A message for the daemon; nil if it needs none.
     /// - Throws: ``LinkFailure/cluster(_:)`` if the outcome is unknown.
-    mutating func take() throws(LinkFailure) -> [String]? {
+    mutating func take(_ filter: MirrorFilter) throws(LinkFailure) -> [String]? {
         guard let call else { return nil }
         guard let status = call.status else {
             guard SystemClock.monotonicMilliseconds() - sentAt < MirrorWriter.patience else {
@@ -89,31 +119,40 @@ struct MirrorWriter {
             }
             return nil
         }
-        if let code = MirrorWriter.refusal(status) {
+        if let code = EtcdClient.refusal(status) {
+            let reason = "etcd: \(status.message)"
+            // The transaction with which etcd becomes full is made, and gets that answer all the same:
+            // https://github.com/etcd-io/etcd/blob/v3.4.23/etcdserver/apply.go, quotaApplierV3
+            guard code != "NOSPACE" || !isReady else {
+                refused = (code, reason)
+                self.call = try etcd.begin(.range, EtcdMessages.range(filter.writersKey(of: node)))
+                return nil
+            }
             self.call = nil
-            return ["STATE.MIRROR", "FAILED", "\(number)", code, "etcd: \(status.message)"]
+            guard isReady else {
+                isFull = code == "NOSPACE"
+                return ["STATE.MIRROR", "REFUSING", code, reason]
+            }
+            return ["STATE.MIRROR", "FAILED", "\(number)", code, reason]
         }
         guard let answer = try etcd.answer(of: call) else { return nil }
         self.call = nil
-        var isDone = false
-        do throws(MalformedMessage) { isDone = try EtcdTransaction.hasSucceeded(answer) } catch {
+        do throws(MalformedMessage) { return try take(answer: answer) } catch {
             throw .cluster("\(etcd.endpoint) has sent what cannot be read")
         }
-        guard isDone else { throw .cluster(MirrorWriter.otherLink(node)) }
-        return nil
     }
 
-    /// The code for the client of a refusal after which nothing was changed; nil if that is not
-    /// known.
-    ///
-    /// https://github.com/etcd-io/etcd/blob/v3.4.23/etcdserver/api/v3rpc/rpctypes/error.go
-    private static func refusal(_ status: HTTP2Connection.Status) -> String? {
-        switch status.code {
-        case 3: "TOOBIG"
-        case 7: "NOPERM"
-        case 8 where status.message.contains("space"): "NOSPACE"
-        default: nil
+    private mutating func take(answer: [UInt8]) throws(MalformedMessage) -> [String]? {
+        if let refused {
+            self.refused = nil
+            let writers = try EtcdRange(answer[...]).entries.first?.value ?? []
+            let isMade = writers.starts(with: "\(number)\u{1E}".utf8)
+            return isMade
+                ? nil : ["STATE.MIRROR", "FAILED", "\(number)", refused.code, refused.reason]
         }
+        // The put of the session's key has no more to say; a batch has, if its session has ended.
+        if number > 0, try !EtcdTransaction.hasSucceeded(answer) { isSuperseded = true }
+        return nil
     }
 
     /// A batch, as the daemon has sent it.

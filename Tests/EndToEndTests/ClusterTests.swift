@@ -20,7 +20,10 @@ final class ClusterTests {
         etcd = try EtcdMember(certificates: certificates)
         let text = """
             { cluster: { user: "\(geteuid())", node: "n1" }, limits: { valueBytes: "1KiB" },
-              rules: [{ keys: "app/", backing: "cluster" }] }
+              rules: [{ keys: "app/", backing: "cluster" }, { keys: "app/once/", writeOnce: true },
+                      { keys: "app/few/", limits: { keys: 3 } },
+                      { keys: "app/slow/", limits: { writesPerSecond: 3 } },
+                      { keys: "app/typed/", schema: { type: "integer" } }] }
             """
         daemon = try Daemon("--config", try directory.write(Array(text.utf8), to: "stated.json5"))
         try startLink()
@@ -161,6 +164,57 @@ final class ClusterTests {
         let (made, unknown) = (codes.count { $0 == "0" }, codes.count { $0 == "6" })
         let last = try Int(etcd.values("app/")["app/c"] ?? "0") ?? 0
         #expect(codes.count == 60 && made > 0 && made <= last && last <= made + unknown, "\(codes)")
+        try expectSame()
+    }
+
+    @Test func `the rules of a machine are for what its clients write`() throws {
+        try waitFor("current")
+        // Whatever comes at the same time is judged one after the other.
+        let statectl = "\(builtProgram("statectl")) --socket \(daemon.socketPath)"
+        let script = """
+            for n in {1..8}; do (\(statectl) set app/few/$n v >/dev/null 2>&1; echo $?) & done; wait
+            """
+        let few = try runCommand("/bin/bash", ["-c", script])
+        #expect(few.lines.count { $0 == "0" } == 3, "\(few)")
+        #expect(few.lines.count { $0 == "4" } == 5, "\(few)")
+        #expect(try Statectl.run(daemon, "set", "app/once/a", "1").exitCode == 0)
+        let second = try Statectl.run(daemon, "set", "app/once/a", "2")
+        #expect(second.exitCode == 4 && second.errorText.contains("REJECTED"), "\(second)")
+        let typed = try Statectl.run(daemon, "set", "app/typed/a", "x")
+        #expect(typed.exitCode == 4 && typed.errorText.contains("REJECTED"), "\(typed)")
+        let client = try daemon.connect()
+        var made = 0
+        for _ in 0..<40 where (try? client.set([0x31], for: Key("app/slow/a"))) != nil { made += 1 }
+        #expect(made >= 3 && made < 30, "\(made)")
+        // What another machine has decided is here all the same.
+        try etcd.put([("app/once/a", "3"), ("app/typed/a", "x"), ("app/few/9", "v")])
+        try expectSame()
+    }
+
+    @Test func `what came with it, and cannot be here, is not deleted unseen`() throws {
+        try waitFor("current")
+        for number in 10..<90 { try etcd.put([("app/d/\(number)", "v")]) }
+        try etcd.put([("app/d/big", String(repeating: "x", count: 2_000))])
+        try expectRefused(1)
+        let refused = try Statectl.run(daemon, "delete", "app/d/")
+        #expect(refused.errorText.contains("'app/d/big'"), "\(refused)")
+        try etcd.control("del", "app/d/big")
+        try expectRefused(0)
+        #expect(try Statectl.run(daemon, "delete", "app/d/").exitCode == 0)
+        #expect(try etcd.values("app/d/").isEmpty)
+        try expectSame()
+    }
+
+    @Test func `two signatures in one commit, and a text that is none, stop nothing`() throws {
+        try waitFor("current")
+        try etcd.put([("app/.stated/by/a1", "7"), ("app/.stated/by/b1", "8"), ("app/a", "1")])
+        try etcd.put([("app/.stated/by/n1", "nonsense"), ("app/.stated/session/n1", "x")])
+        try etcd.put([("app/b", "2")])
+        try expectSame()
+        #expect(
+            eventually { (try? Statectl.run(daemon, "set", "app/c", "3").exitCode) == 0 },
+            "\(log)"
+        )
         try expectSame()
     }
 

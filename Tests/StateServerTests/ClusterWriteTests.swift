@@ -363,6 +363,20 @@ struct ClusterWriteTests {
         #expect(try clients[2].next() == .simple("OK"))
     }
 
+    @Test func `a cluster that is full is current, and refuses changes by name`() throws {
+        let (link, client) = (try FakeLink(server, isReady: false), try server.connect(3))
+        try client.send("SET app/a 1")
+        try server.catchUp()
+        try link.take("REFUSING NOSPACE \"no space\"")
+        let refusal = Reply.error(StateError(.noSpace, "no space"))
+        #expect(try client.next() == refusal)
+        #expect(try client.ask("SET app/a 1") == refusal)
+        #expect(try client.ask("STATE.GET app/a")["current"] == .integer(1))
+        try link.take("READY 128 100000")
+        try client.send("SET app/a 1")
+        #expect(try link.batch().writes == [["PUT", "app/a", "1"]])
+    }
+
     @Test func `what etcd does not take in one transaction is too big`() throws {
         let (link, client) = (try FakeLink(server, isReady: false), try server.connect(3))
         try link.take("READY 10 1000")
@@ -457,5 +471,66 @@ struct ClusterWriteTests {
         let other = try server.connect(3)
         let cause = try other.ask("STATE.GET app/a")["by"]?.textValue
         #expect(cause?.hasPrefix("\(geteuid()):") == true && cause?.contains("etcd") == false)
+    }
+
+    @Test func `EXEC that waits does nothing if a key of WATCH has changed meanwhile`() throws {
+        let link = try FakeLink(server)
+        let (client, other) = (try server.connect(3), try server.connect(3))
+        _ = try client.ask("WATCH app/w")
+        _ = try client.ask("MULTI")
+        _ = try client.ask("SET app/w mine")
+        try other.send("SET app/w other")
+        let first = try link.batch()
+        try client.send("EXEC")
+        try server.catchUp()
+        try link.commit("SET app/w 1 other", of: first)
+        #expect(try client.next() == .null)
+        #expect(try link.arrived() == 0)
+        #expect(server.durable()["app/w"] == "other")
+    }
+
+    @Test func `a refused step of the link ends the sending, not the commands`() throws {
+        let (link, client) = (try FakeLink(server), try server.connect(3))
+        let refused = try link.peer.ask("STATE.MIRROR COMMIT 99 100 9:s").errorText
+        #expect(refused?.hasPrefix("CONFLICT") == true)
+        try client.send("SET app/a z")
+        try server.catchUp()
+        let next = try FakeLink(after: link, server)
+        try next.take("READY 128 100000")
+        let batch = try next.batch()
+        try next.commit("SET app/a 2 z", of: batch)
+        #expect(try client.next() == .simple("OK"))
+    }
+
+    @Test func `what is no signature hides no change`() throws {
+        let link = try FakeLink(server)
+        let words = Peer.words("STATE.MIRROR COMMIT 10 11 9:s BY evil")
+        let text = "7\u{1E}nonsense\tapp/a\u{1E}\u{1E}x"
+        let changes = Peer.words("SET app/a 2 new DELETE app/b")
+        #expect(try link.peer.ask(words + [Array(text.utf8)] + changes) == .simple("OK"))
+        #expect(server.durable() == ["app/a": "new"])
+    }
+
+    @Test func `what a transaction sets and deletes is guarded, too`() throws {
+        let (link, client) = (try FakeLink(server), try server.connect(3))
+        for command in ["MULTI", "SET app/c 1", "DEL app/c", "SET app/n 9"] {
+            _ = try client.ask(command)
+        }
+        try client.send("EXEC")
+        #expect(try link.batch().writes == [["ABSENT", "app/c", "PUT", "app/n", "9"]])
+    }
+
+    @Test func `a client that leaves before its change is sent changes nothing`() throws {
+        let (link, first) = (try FakeLink(server), try server.connect(3))
+        try first.send("SET app/c0 v")
+        let batch = try link.batch()
+        var second: Peer? = try server.connect(3)
+        try second?.send("SET app/c1 v")
+        try server.catchUp()
+        second = nil
+        try server.waitForClients(2)
+        try link.commit("SET app/c0 1 v", of: batch)
+        #expect(try first.next() == .simple("OK"))
+        #expect(try link.arrived() == 0)
     }
 }

@@ -10,6 +10,10 @@ package final class ClusterUse {
     private(set) var changed: [UInt8]?
     /// Whether it read or changed a key that the cluster does not have.
     private(set) var hasOthers = false
+    /// Whether its command was carried out before.
+    package var isRepeated = false
+    /// Whether a rule limits how many keys or bytes there may be.
+    private(set) var isCounted = false
 
     /// Whether the cluster has to decide: a key of it was changed, or read for nothing else.
     ///
@@ -19,7 +23,7 @@ package final class ClusterUse {
     }
 
     func reset() {
-        hasOthers = false
+        (hasOthers, isCounted, isRepeated) = (false, false, false)
         guard changed != nil || !reads.isEmpty || !prefixes.isEmpty else { return }
         (reads, prefixes, changed) = ([:], [], nil)
     }
@@ -32,6 +36,8 @@ package final class ClusterUse {
     func noteChange(_ key: Bytes) { if changed == nil { changed = Array(key) } }
 
     func noteOther() { hasOthers = true }
+
+    func noteCounted() { isCounted = true }
 
     func note(_ prefix: [UInt8]) { prefixes.append(prefix) }
 }
@@ -67,10 +73,12 @@ package struct ClusterAttempt {
     package let deleted: [Range]
     /// Who makes it, as in the history.
     package let cause: [UInt8]
+    /// Whether others must be decided before it, or after: what it was judged by is not a key.
+    package let isAlone: Bool
 
     /// To confirm that all is known.
     package init(cause: [UInt8]) {
-        self.init(changes: [], reads: [:], ranges: [], deleted: [], cause: cause)
+        self.init(changes: [], reads: [:], ranges: [], deleted: [], cause: cause, isAlone: false)
     }
 
     init(
@@ -78,10 +86,11 @@ package struct ClusterAttempt {
         reads: [[UInt8]: Bool],
         ranges: [Range],
         deleted: [Range],
-        cause: [UInt8]
+        cause: [UInt8],
+        isAlone: Bool
     ) {
         (self.changes, self.reads, self.ranges) = (changes, reads, ranges)
-        (self.deleted, self.cause) = (deleted, cause)
+        (self.deleted, self.cause, self.isAlone) = (deleted, cause, isAlone)
     }
 
     /// The same without its changes and what they depend on.

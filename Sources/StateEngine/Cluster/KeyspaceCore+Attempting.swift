@@ -10,10 +10,12 @@ extension KeyspaceCore {
     @inline(never)
     func noteRead(of key: Bytes, _ head: Record?) {
         guard transaction.isOpen, !transaction.isDecided, let use = transaction.cluster,
-            let mirrored = admission.mirrored, head?.revision != transaction.revision
+            let mirrored = admission.mirrored
         else { return }
         guard mirrored.holds(key) else { return use.noteOther() }
-        use.noteRead(key, isPresent: head.map { !$0.isDeleted } ?? false)
+        // What the transaction itself has set depends on what was there before.
+        let known = head?.revision == transaction.revision ? head?.older : head
+        use.noteRead(key, isPresent: known.map { !$0.isDeleted } ?? false)
     }
 
     /// The open transaction depends on all keys with a prefix.
@@ -25,7 +27,12 @@ extension KeyspaceCore {
     }
 
     @inline(never)
-    func noteChange(of key: Bytes, _ expiry: Expiry) throws(StateError) {
+    func noteChange(
+        of key: Bytes,
+        _ expiry: Expiry,
+        _ rule: KeyRule?,
+        _ head: Record?
+    ) throws(StateError) {
         guard !transaction.isDecided, let mirrored = admission.mirrored,
             let use = transaction.cluster
         else { return }
@@ -41,6 +48,11 @@ extension KeyspaceCore {
                     + "themselves: set it without a time"
             )
         }
+        guard let rule else { return }
+        // What a rule has judged must be so there, too.
+        let isJudged = transaction.subject != nil && rule.access.limitsAnything
+        if isJudged || rule.values.writeOnceRule != nil { noteRead(of: key, head) }
+        if rule.quotas.amounts.contains(where: { $0.limit != .valueBytes }) { use.noteCounted() }
     }
 
     /// Whether a key may be deleted; one of the link's own stays.
@@ -86,12 +98,17 @@ extension KeyspaceCore {
         let changes = transaction.changes.compactMap { $0 }.map { change in
             ClusterAttempt.Change(key: Array(change.key), value: change.value.map { Array($0) })
         }
+        let deleted = deletedRanges(changes, mirrored)
+        var reads = use.reads
+        // Of what is deleted as a whole, only what is new matters.
+        if !deleted.isEmpty { for change in changes { reads[change.key] = nil } }
         return ClusterAttempt(
             changes: changes,
-            reads: use.reads,
-            ranges: use.prefixes.flatMap { mirrored.ranges(of: $0) },
-            deleted: deletedRanges(changes, mirrored),
-            cause: cause._withUnsafeGuaranteedRef { $0.bytes }
+            reads: reads,
+            ranges: use.prefixes.flatMap { mirrored.ranges(of: $0) } + deleted,
+            deleted: deleted,
+            cause: cause._withUnsafeGuaranteedRef { $0.bytes },
+            isAlone: use.isCounted
         )
     }
 

@@ -15,6 +15,8 @@ package struct AccessRule: ~Copyable, Sendable {
     let asksForOwner: Bool
     /// Whether it restricts setting or deleting.
     let limitsWriting: Bool
+    /// Whether a write may depend on who has the key, or on whether it is there.
+    var limitsAnything: Bool { limitsWriting || limitsReading }
     /// Whether it restricts reading.
     package let limitsReading: Bool
     /// Whether it restricts watching.

@@ -4,7 +4,7 @@ import CLinux
 package struct ValueRule: ~Copyable, Sendable {
     /// The rule that forbids changes.
     private let readOnlyRule: RulePlace?
-    private let writeOnceRule: RulePlace?
+    let writeOnceRule: RulePlace?
     private let schema: KeyRule.Setting<any ValueSchema>?
     /// Values that are known to be valid for `schema`.
     private let plainIntegers: ClosedRange<Int64>?
@@ -217,9 +217,10 @@ extension KeyspaceCore {
     /// - Throws: ``StateError/Code/limit``, naming the key, the number and the rule.
     func checkRate(_ rule: KeyRule, _ key: Bytes) throws(StateError) {
         for quota in rule.quotas.rates {
-            guard let uid = transaction.cause?._withUnsafeGuaranteedRef({ $0.cause.uid }) else {
-                return
-            }
+            // Of a command of a cluster its first attempt counts.
+            guard let uid = transaction.cause?._withUnsafeGuaranteedRef({ $0.cause.uid }),
+                !(transaction.cluster?.isRepeated ?? false)
+            else { return }
             let isTaken = quota.rate.take(uid, most: quota.most)
             if isTaken { transaction.rates.append((quota.rate, uid)) }
             try refuse(quota, !isTaken) {

@@ -1,10 +1,13 @@
 /// Changes that come to nothing.
 extension KeyspaceCore {
     /// Ends the transaction without any effect.
-    package func rollBack() {
+    ///
+    /// - Parameter keepsRates: Whether its writes count against the rates of their writers: it will
+    ///   be made somewhere else.
+    package func rollBack(keepsRates: Bool = false) {
         for case let record? in transaction.changes.reversed() { undo(record) }
         if !transaction.metadata.isEmpty { metadata.undo(transaction.metadata) }
-        for (rate, uid) in transaction.rates { rate.giveBack(uid) }
+        if !keepsRates { for (rate, uid) in transaction.rates { rate.giveBack(uid) } }
         transaction.end()
     }
 

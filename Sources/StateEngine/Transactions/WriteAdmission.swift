@@ -84,7 +84,7 @@ extension KeyspaceCore {
         if let subject = transaction.subject, let rule {
             hidden = try checkWriting(key, head, rule, subject, isConditional: isConditional)
         }
-        if transaction.cluster != nil { try noteChange(of: key, expiry) }
+        if transaction.cluster != nil { try noteChange(of: key, expiry, rule, head) }
         try checkSize(byteCount, of: key)
         try checkRoom(key.count + byteCount, isVolatile: isVolatile)
         if !isVolatile, admission.refusals.diskShortage != nil { throw admission.refusals.refuse() }

@@ -21,7 +21,8 @@ struct FormingBatch {
     mutating func add(_ write: ClusterWrite) -> Bool {
         let attempt = write.attempt
         // What has ranges is not compared with others.
-        let isAlone = write.isAlone || !attempt.ranges.isEmpty || !attempt.deleted.isEmpty
+        let isAlone =
+            write.isAlone || attempt.isAlone || !attempt.ranges.isEmpty || !attempt.deleted.isEmpty
         guard !isFull, !isAlone || writes.isEmpty else { return false }
         let operationCount = max(self.operationCount, attempt.operationCount)
         guard bounds.operationCount >= operationCount + writes.count + 2,

@@ -50,9 +50,11 @@ struct ClusterDecision {
             }
         } else {
             for line in writers.lines {
+                // It may be no signature at all.
+                guard var cause = Cause(line.cause) else { continue }
                 let own =
                     line.keys.first == Array("*".utf8) ? take(Array(left.keys)) : take(line.keys)
-                guard !own.isEmpty, var cause = Cause(line.cause) else { continue }
+                guard !own.isEmpty else { continue }
                 if !isHere { cause.command += "@\(writers.node.text)" }
                 signed.append((cause, isHere, own))
             }

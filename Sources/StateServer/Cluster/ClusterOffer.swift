@@ -8,8 +8,10 @@ struct ClusterOffer {
     var again: ((inout CommandContext) throws(StateError) -> Void)?
     /// The commands of EXEC.
     private(set) var queued: QueuedTransaction?
-    /// Whether it depends on keys of WATCH: if they have changed, EXEC does nothing.
-    private(set) var hasWatched = false
+    /// The keys of WATCH: if they have changed, EXEC does nothing.
+    private(set) var watched: [Session.WatchedKey] = []
+    /// Whether EXEC does nothing if what it had read has changed.
+    var hasWatched: Bool { !watched.isEmpty }
 
     /// How often a command is carried out.
     enum Round {
@@ -25,8 +27,12 @@ struct ClusterOffer {
 
     init(_ attempt: ClusterAttempt) { self.attempt = attempt }
 
-    mutating func note(_ transaction: QueuedTransaction, hasWatched: Bool) {
-        (queued, self.hasWatched) = (transaction, hasWatched)
+    mutating func note(_ transaction: QueuedTransaction, _ watched: [Session.WatchedKey]) {
+        queued = transaction
+        // What waited for an absent key has ended: it is absent, or it is not.
+        self.watched = watched.map {
+            Session.WatchedKey(key: $0.key, revision: $0.revision, absence: nil)
+        }
     }
 }
 
@@ -116,7 +122,11 @@ extension Dispatcher {
         gate.cluster?.take(offer, connection, core) { [self] (context) throws(StateError) in
             // The arguments are in it.
             defer { withExtendedLifetime(store) {} }
-            if let queued = offer.queued { context.connection.session.transaction = queued }
+            if let queued = offer.queued {
+                context.connection.session.transaction = queued
+                context.connection.session.watchedKeys =
+                    context.round == .decided ? [] : offer.watched
+            }
             try run(Command(verb, kept), verb.name, &context)
         }
     }

@@ -24,6 +24,16 @@ extension ClusterWrites {
         for write in refused { fail(write, error, core) }
     }
 
+    /// A client has left: what was not sent is dropped.
+    func forget(_ connection: Connection) { waiting.removeAll { $0.connection === connection } }
+
+    /// The daemon stops: nobody decides any more.
+    func stop(_ core: KeyspaceCore) {
+        pause()
+        refuseWaiting(StateError(.away, "the daemon stops, and nothing was changed"), core)
+        for write in batch?.writes ?? [] where !write.isAnswered { doubt(write, core) }
+    }
+
     func doubt(_ write: ClusterWrite, _ core: KeyspaceCore) {
         doubts.asked += 1
         fail(write, mirror.outcomeUnknown, core)

@@ -162,7 +162,11 @@ final class ClusterWrites {
     }
 
     private func send(_ writes: [ClusterWrite], _ core: KeyspaceCore) {
-        guard let link = mirror.link else { return }
+        guard let link = mirror.link else {
+            pause()
+            waiting = writes + waiting
+            return
+        }
         nextNumber += 1
         batch = Batch(number: nextNumber, writes: writes)
         var context = CommandContext(link, in: core, at: gate.turn.time)

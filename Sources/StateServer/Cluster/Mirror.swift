@@ -48,6 +48,8 @@ final class Mirror {
     var comparison: MirrorComparison?
     /// The commands that wait for the cluster.
     var writes: ClusterWrites?
+    /// Why the cluster takes no changes of this machine, although it is there.
+    var refusalOfChanges: StateError?
     /// Keys that cannot be here: the link counts them.
     var refusedCount: Int64 = 0
     /// The cluster's revision up to which everything is here, as of the last commit.
@@ -149,7 +151,7 @@ final class Mirror {
 extension Mirror: ClusterLink {
     /// Changes of its keys are refused while it is cut off: nothing is sent then.
     var refusal: StateError? {
-        guard !isCurrent else { return nil }
+        guard !isCurrent else { return refusalOfChanges }
         let since = UniversalTime.text(awaySince ?? SystemClock.wallMilliseconds())
         return StateError(
             .away,

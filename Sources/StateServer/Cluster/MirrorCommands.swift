@@ -39,6 +39,7 @@ struct MirrorCommands {
         } catch {
             // What comes behind it on the connection would not follow on what is here.
             mirror.link = nil
+            services.gate.cluster?.pause()
             throw error
         }
     }
@@ -55,6 +56,12 @@ struct MirrorCommands {
             services.gate.cluster?.begin(
                 ClusterWrites.Bounds(operationCount: operationCount, byteCount: byteCount)
             )
+            mirror.refusalOfChanges = nil
+            context.output.writeOK()
+        case .refusing(let code, let reason):
+            let error = StateError(StateError.Code(code), String(reason.prefix(256).shown))
+            mirror.refusalOfChanges = error
+            services.gate.cluster?.refuseWaiting(error, context.core)
             context.output.writeOK()
         case .failed(let number, let code, let reason):
             // It comes from etcd, and is shown to the client.
@@ -111,6 +118,7 @@ struct MirrorCommands {
         }
         mirror.link = context.connection
         mirror.comparison = nil
+        mirror.refusalOfChanges = nil
         services.gate.cluster?.pause()
         let peer = context.connection.peer
         if context.connection.session.cause == nil {
@@ -192,6 +200,7 @@ struct MirrorCommands {
             }
         } catch {
             decision.undo(core)
+            services.channels.dropPostponed()
             throw error
         }
         mirror.revision = commit.revision

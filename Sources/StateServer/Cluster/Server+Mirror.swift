@@ -34,6 +34,7 @@ extension Services {
 
     /// The connection has ended; if it was the link, nothing comes any longer.
     func endMirror(_ connection: Connection) {
+        if connection.inbound.awaitsLateReply { gate.cluster?.forget(connection) }
         guard let mirror, mirror.link === connection else { return }
         mirror.link = nil
         mirror.comparison = nil

@@ -91,11 +91,12 @@ struct CommandContext: ~Copyable {
     ) throws(StateError) -> R {
         guard !isExecuting else { return try body(&transaction) }
         core.begin(cause, at: time, by: restriction, connection.holders)
+        if round != .first { core.transaction.cluster?.isRepeated = true }
         let result: R
         do throws(StateError) {
             result = try body(&transaction)
             if core.transaction.awaitsCluster, try isOffered() {
-                core.rollBack()
+                core.rollBack(keepsRates: true)
                 return result
             }
         } catch {
@@ -122,9 +123,12 @@ struct CommandContext: ~Copyable {
         execution = Execution(visitsLeft: visitCount)
         if round == .decided { return try body(&self) }
         core.begin(cause, at: time, by: restriction, connection.holders)
+        if round != .first { core.transaction.cluster?.isRepeated = true }
         do throws(StateError) {
             try body(&self)
-            if mayWrite, core.transaction.awaitsCluster, try isOffered() { return core.rollBack() }
+            if mayWrite, core.transaction.awaitsCluster, try isOffered() {
+                return core.rollBack(keepsRates: true)
+            }
         } catch {
             let error = mayWrite && core.transaction.awaitsCluster ? offeredFailure(error) : error
             core.rollBack()

@@ -28,13 +28,17 @@ final class ListingCommand {
     let listing: any SlicedListing
     /// Writes the reply when the listing ends.
     let reply: (inout CommandContext) throws(StateError) -> Void
+    /// Lists anew and replies; nil for a listing that changes nothing.
+    let again: ((inout CommandContext) throws(StateError) -> Void)?
 
     init<Listed: SlicedListing>(
         _ listing: Listed,
         for connection: Connection,
+        again: ((inout CommandContext) throws(StateError) -> Void)?,
         reply: @escaping (Listed, inout CommandContext) throws(StateError) -> Void
     ) {
         self.listing = listing
+        self.again = again
         self.connection = connection
         self.reply = { (context) throws(StateError) in try reply(listing, &context) }
     }
@@ -68,10 +72,13 @@ final class Listings {
         _ context: inout CommandContext,
         reply: @escaping (Listing, inout CommandContext) throws(StateError) -> Void
     ) throws(StateError) {
-        var request = request
-        if let execution = context.execution { request.visitLimit = execution.visitsLeft }
-        let listing = Listing(request)
-        try list(listing, &context, reply: reply)
+        var limited = request
+        if let execution = context.execution { limited.visitLimit = execution.visitsLeft }
+        let listing = Listing(limited)
+        let again = { [self] (context: inout CommandContext) throws(StateError) in
+            try list(request, &context, reply: reply)
+        }
+        try list(listing, &context, again: again, reply: reply)
         context.execution?.visitsLeft -= listing.visitedCount
     }
 
@@ -79,6 +86,7 @@ final class Listings {
     func list<Listed: SlicedListing>(
         _ listing: Listed,
         _ context: inout CommandContext,
+        again: ((inout CommandContext) throws(StateError) -> Void)? = nil,
         reply: @escaping (Listed, inout CommandContext) throws(StateError) -> Void
     ) throws(StateError) {
         let connection = context.connection
@@ -92,7 +100,12 @@ final class Listings {
                 &context.receipt
             )
             guard isDone else {
-                let command = ListingCommand(listing, for: connection, reply: reply)
+                let command = ListingCommand(
+                    listing,
+                    for: connection,
+                    again: again,
+                    reply: reply
+                )
                 connection.inbound.listing = command
                 connection.inbound.awaitsLateReply = true
                 connection.session.accessCount = access.count
@@ -117,7 +130,7 @@ final class Listings {
             isDone = try command.listing.advance(in: core, until: deadline, &context.receipt)
             guard isDone else { return }
             end(command, core)
-            defer { context.offer?.again = command.reply }
+            defer { context.offer?.again = command.again }
             try command.reply(&context)
         }
         return isDone

@@ -150,12 +150,12 @@ struct TransactionCommands {
             }
         } catch {
             channels.undo(&context)
-            context.offer?.note(transaction, hasWatched: !watched.isEmpty)
+            context.offer?.note(transaction, watched)
             throw error
         }
         if context.offer != nil {
             channels.undo(&context)
-            context.offer?.note(transaction, hasWatched: !watched.isEmpty)
+            context.offer?.note(transaction, watched)
         }
     }
 

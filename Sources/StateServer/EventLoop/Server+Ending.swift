@@ -10,6 +10,7 @@ extension Server {
     func finish() {
         // What clients claim again after the next start must not be deleted now.
         services.lifetimes.isStopping = true
+        if let cluster = services.gate.cluster { keyspace.withCore { cluster.stop($0) } }
         let milliseconds: Int64 = handOver() ? 500 : 5_000
         let deadline = SystemClock.monotonicMilliseconds() + milliseconds
         for connection in registry.connections { connection.ending.isDue = true }

@@ -23,6 +23,8 @@ extension Command {
         /// From now on the link sends changes to the cluster, of so many operations and bytes in one
         /// transaction; of what an earlier link had sent, the cluster has only what has come.
         case ready(operationCount: Int, byteCount: Int)
+        /// The cluster takes no changes of this machine: who asks for one gets this error.
+        case refusing(code: String, reason: Bytes)
         /// The cluster has refused a batch of changes.
         case failed(number: Int64, code: String, reason: Bytes)
     }
@@ -122,6 +124,11 @@ func readMirror(_ arguments: Arguments) throws(StateError) -> Command {
         let bytes = try foreign(arguments[2], from: 1, "the number of bytes")
         return .stateMirror(.ready(operationCount: Int(operations), byteCount: Int(bytes)))
     }
+    if arguments.isWord(0, "REFUSING"), count == 3 {
+        return .stateMirror(
+            .refusing(code: try stamp(arguments[1]).text, reason: arguments[2])
+        )
+    }
     if arguments.isWord(0, "FAILED"), count == 4 {
         let number = try foreign(arguments[1], from: 0, "the number")
         let code = try stamp(arguments[2]).text
@@ -131,7 +138,8 @@ func readMirror(_ arguments: Arguments) throws(StateError) -> Command {
     throw syntaxError(
         "STATE.MIRROR takes BEGIN, COMMIT after revision stamp [BY node text] [change…], BEAT revision "
             + "age refused, AWAY reason, RESYNC history reason, ROWS key version value…, SYNCED revision "
-            + "stamp, READY operations bytes, or FAILED batch code reason"
+            + "stamp, READY operations bytes, REFUSING code reason, or FAILED "
+            + "batch code reason"
     )
 }
 

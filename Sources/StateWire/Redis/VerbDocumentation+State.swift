@@ -66,7 +66,8 @@ extension VerbDocumentation {
             <BEGIN | COMMIT after revision stamp [BY node text] [SET key version value \
             | REPLACE key version value | DELETE key ...] | BEAT revision age refused \
             | AWAY reason | RESYNC history reason | ROWS key version value ... \
-            | SYNCED revision stamp | READY operations bytes | FAILED batch code reason>
+            | SYNCED revision stamp | READY operations bytes | REFUSING code reason \
+            | FAILED batch code reason>
             """
         ),
     ]
