@@ -97,14 +97,33 @@ mutants=(
     "mirror-position"
     "atomic: the position of a copy is stored before its commit, not in it"
     "Sources/StateServer/Cluster/MirrorCommands.swift"
-    '/private func commit(/,/^    }/{s/try context.write(waitingFor: .storage) { (transaction) throws(StateError) in/try context.write(waitingFor: .storage) { (first) throws(StateError) in try first.setMetadata(MirrorPosition.metadataName, to: text) }; &/; s/try transaction.setMetadata(MirrorPosition.metadataName, to: text)/_ = text/}'
+    '/private func take(/,/^    }/{s/try context.write(waitingFor: .storage) { (transaction) throws(StateError) in/try context.write(waitingFor: .storage) { (first) throws(StateError) in try first.setMetadata(MirrorPosition.metadataName, to: text) }; &/; s/try transaction.setMetadata(MirrorPosition.metadataName, to: text)/_ = text/}'
     "STATED_TEST=1" "MirrorTests"
 
     "mirror-stamp"
     "never an older state: an etcd that was restored is taken for the same history"
-    "Sources/StateEtcd/MirrorStream.swift"
+    "Sources/StateEtcd/MirrorStream+History.swift"
     's/return isSame ? nil : "etcd was restored from a backup"/return isSame ? nil : nil/'
     "STATED_TEST=1" "ClusterTests"
+
+    # One for each way in which a change of a cluster could be made twice, or on what has changed.
+    "cluster-session"
+    "at most once: a batch of a link whose session has ended is made"
+    "Sources/StateEtcd/MirrorWriter.swift"
+    's/transaction.require(filter.sessionKey(of: node), has: session)/_ = session/'
+    "STATED_TEST=1" "ClusterTests"
+
+    "cluster-guard"
+    "linearizable: what a command has read may change before it is made"
+    "Sources/StateEngine/Cluster/KeyspaceCore+Attempting.swift"
+    's/use.noteRead(key, isPresent: known.map { !$0.isDeleted } ?? false)/_ = known/'
+    "STATED_TEST=1" "ClusterWriteTests"
+
+    "cluster-early"
+    "durable before acknowledged: a change of a cluster is answered when it is sent"
+    "Sources/StateServer/Commands/CommandContext.swift"
+    's/if core.transaction.awaitsCluster, try isOffered() {/if core.transaction.awaitsCluster, try isOffered() { offer = nil/'
+    "STATED_TEST=1" "ClusterWriteTests"
 )
 
 # check_mutants: says of which mutants a file is as it was, without a build. What the source no longer has, none of them breaks.

@@ -218,6 +218,35 @@ final class ClusterTests {
         try expectSame()
     }
 
+    @Test func `a link whose session has ended changes nothing any more`() throws {
+        try waitFor("current")
+        #expect(try Statectl.run(daemon, "set", "app/a", "0").exitCode == 0)
+        let first = link
+        kill(first, SIGSTOP)
+        defer {
+            var status: Int32 = 0
+            kill(first, SIGKILL)
+            waitpid(first, &status, 0)
+        }
+        // The first one has it, and has not read it.
+        let arguments = ["--socket", daemon.socketPath, "set", "app/a", "1"]
+        let setting = try RunningCommand(
+            builtProgram("statectl"),
+            arguments.map { Array($0.utf8) }
+        )
+        #expect(try eventually { try status("cluster_waiting") == "1" })
+        link = 0
+        try startLink()
+        #expect(try setting.finish().exitCode == 0)
+        #expect(try Statectl.run(daemon, "set", "app/a", "2").exitCode == 0)
+        let revision = try etcd.revision()
+        kill(first, SIGCONT)
+        // It has sent its own then, and a beat of the other has come.
+        #expect(try eventually { try etcd.revision() > revision + 1 })
+        #expect(try etcd.values("app/") == ["app/a": "2"])
+        try expectSame()
+    }
+
     @Test func `a copy that is cut off says so, and serves on`() throws {
         try waitFor("current")
         try etcd.put([("app/a", "1")])
