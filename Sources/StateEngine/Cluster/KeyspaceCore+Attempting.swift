@@ -143,10 +143,15 @@ extension KeyspaceCore {
     /// - Parameters:
     ///   - cause: Who wrote it; retained until the transaction has ended.
     ///   - owner: The owner of what it creates; nil for the writer.
-    package func goOnDecided(by cause: InternedCause, owner: UInt32?) {
+    ///   - subject: Who sees what a command reads; nil if that is everything.
+    package func goOnDecided(
+        by cause: InternedCause,
+        owner: UInt32?,
+        seenBy subject: Subject? = nil
+    ) {
         transaction.isDecided = true
         transaction.nextOwner = owner
-        transaction.subject = nil
+        transaction.subject = subject
         transaction.goOn(as: cause)
     }
 

@@ -132,7 +132,7 @@ extension KeyspaceCore {
         _ key: Bytes,
         _ receipt: inout Receipt
     ) throws(StateError) -> AdmittedDelete? {
-        let rule = transaction.isDecided ? nil : rules?.rule(for: key)
+        let rule = rules?.rule(for: key)
         if let subject = transaction.subject, let rule,
             try isHiddenFromDelete(key, entries.head(key), rule, subject, &receipt)
         {
@@ -143,13 +143,17 @@ extension KeyspaceCore {
             return nil
         }
         try checkRoom(key.count, isVolatile: current.isVolatile)
-        if let rule {
+        if let rule, !transaction.isDecided {
             try rule.values.checkDelete(key)
             try checkRate(rule, key)
         }
         if let editable = admission.editable { try editable.validate(key) }
         if let files = admission.files { try checkFile(of: key, in: files, isDelete: true) }
-        return AdmittedDelete(rule: rule, chain: chain, current: current)
+        return AdmittedDelete(
+            rule: transaction.isDecided ? nil : rule,
+            chain: chain,
+            current: current
+        )
     }
 
     /// When a new value ends by itself, as ``Record/storedExpiry``.

@@ -107,7 +107,7 @@ struct ClusterDecision {
         var context = CommandContext(connection, in: core, at: time)
         context.round = .decided
         context.execution = CommandContext.Execution(visitsLeft: .max)
-        core.goOnDecided(by: context.cause, owner: nil)
+        core.goOnDecided(by: context.cause, owner: nil, seenBy: context.restriction)
         let place = connection.outbound.bytes.count
         var failure: StateError?
         do throws(StateError) {
