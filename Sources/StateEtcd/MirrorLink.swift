@@ -167,6 +167,8 @@ struct DaemonCalls {
     /// Becomes the link of the daemon.
     func begin() throws(LinkFailure) -> MirrorStream.Position {
         let reply = try call("STATE.MIRROR", "BEGIN")
+        // Those that came before were not sent: the daemon gives them again.
+        _ = daemon.takeBatches()
         guard let reply, let prefix = reply["prefix"]?.byteValue,
             let node = reply["node"]?.textValue,
             let history = reply["history"]?.textValue,

@@ -96,6 +96,9 @@ package struct ClusterAttempt {
     /// The same without its changes and what they depend on.
     package var confirmation: ClusterAttempt { ClusterAttempt(cause: cause) }
 
+    /// So many keys are named in the signature; for more, all changes are its writer's.
+    package static let namedCount = 16
+
     /// So many operations or conditions, whichever are more.
     package var operationCount: Int {
         max(deleted.isEmpty ? changes.count : deleted.count, 2 * reads.count + ranges.count)

@@ -20,9 +20,10 @@ struct FormingBatch {
     /// - Returns: False if it must wait for the next one.
     mutating func add(_ write: ClusterWrite) -> Bool {
         let attempt = write.attempt
-        // What has ranges is not compared with others.
+        // What has ranges is not compared with others, and a signature for all is one for all.
         let isAlone =
             write.isAlone || attempt.isAlone || !attempt.ranges.isEmpty || !attempt.deleted.isEmpty
+            || attempt.changes.count > ClusterAttempt.namedCount
         guard !isFull, !isAlone || writes.isEmpty else { return false }
         let operationCount = max(self.operationCount, attempt.operationCount)
         guard bounds.operationCount >= operationCount + writes.count + 2,
@@ -88,7 +89,7 @@ extension ByteBuffer {
 extension ClusterAttempt {
     /// Who changes which keys, for those who meet the changes: the cause, and the keys, or `*`.
     fileprivate var line: [UInt8] {
-        let keys = changes.count > 16 ? [Array("*".utf8)] : changes.map(\.key)
+        let keys = changes.count > ClusterAttempt.namedCount ? [Array("*".utf8)] : changes.map(\.key)
         let name = cause.map { $0 < 0x20 || $0 == 0x7F ? UInt8(ascii: " ") : $0 }
         return Array(([name] + keys).joined(separator: "\t".utf8))
     }
