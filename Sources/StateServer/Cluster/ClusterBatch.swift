@@ -89,7 +89,8 @@ extension ByteBuffer {
 extension ClusterAttempt {
     /// Who changes which keys, for those who meet the changes: the cause, and the keys, or `*`.
     fileprivate var line: [UInt8] {
-        let keys = changes.count > ClusterAttempt.namedCount ? [Array("*".utf8)] : changes.map(\.key)
+        let isNamed = changes.count <= ClusterAttempt.namedCount
+        let keys = isNamed ? changes.map(\.key) : [Array("*".utf8)]
         let name = cause.map { $0 < 0x20 || $0 == 0x7F ? UInt8(ascii: " ") : $0 }
         return Array(([name] + keys).joined(separator: "\t".utf8))
     }
