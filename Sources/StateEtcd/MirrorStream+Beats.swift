@@ -51,7 +51,9 @@ extension MirrorStream {
         proof = Question(sentAt: now, seen: seenRevision, askedAt: now, call: call)
     }
 
-    /// - Returns: The next question; nil if there is none.
+    /// Looks whether a question is answered.
+    ///
+    /// - Returns: What is asked next, or how old the proof is; nothing if it proves nothing.
     func look(at proof: Question) throws(LinkFailure) -> (next: Question?, age: Int64?) {
         let now = SystemClock.monotonicMilliseconds()
         if let status = proof.call.status, status.code != 0, proof.count != nil {

@@ -28,6 +28,13 @@ struct MirrorTests {
         )
     }
 
+    /// Makes a peer the link of a cluster that has `app/a` in version 1, at revision 10.
+    private static func begin(_ link: Peer) throws {
+        for step in ["BEGIN", "RESYNC h first", "ROWS app/a 1 x", "SYNCED 10 -"] {
+            _ = try link.ask("STATE.MIRROR \(step)")
+        }
+    }
+
     /// A link whose cluster has `app/a` in version 1 and `app/b` in version 2, at revision 10.
     private func link() throws -> Peer {
         let link = try server.connect(3)
@@ -226,9 +233,7 @@ struct MirrorTests {
         _ = try watcher.ask("STATE.WATCH app/*/x")
         #expect(try watcher.next().pushKind == "state.away")
         _ = try other.ask("STATE.WATCH apple")
-        for step in ["BEGIN", "RESYNC h first", "ROWS app/a 1 x", "SYNCED 10 -"] {
-            _ = try link.ask("STATE.MIRROR \(step)")
-        }
+        try MirrorTests.begin(link)
         #expect(try other.ask("STATE.GET app/a")["current"] == .integer(0))
         #expect(try other.ask("STATE.GET app/a")["age"] == .integer(-1))
         _ = try link.ask("STATE.MIRROR BEAT 10 0 7")
@@ -249,9 +254,7 @@ struct MirrorTests {
         let backing = HeldBacking(isHeld: false)
         let server = try ServedKeyspace(backing) { MirrorTests.mirror(&$0) }
         let link = try server.connect(3)
-        for step in ["BEGIN", "RESYNC h first", "ROWS app/a 1 x", "SYNCED 10 -"] {
-            _ = try link.ask("STATE.MIRROR \(step)")
-        }
+        try MirrorTests.begin(link)
         backing.hold()
         try link.send(
             "STATE.MIRROR COMMIT 10 11 - SET app/a 2 y",
@@ -271,9 +274,7 @@ struct MirrorTests {
             MirrorTests.mirror(&$0, staleMilliseconds: 600_000, staleness: .refuse)
         }
         let (link, client) = (try server.connect(3), try server.connect(3))
-        for step in ["BEGIN", "RESYNC h first", "ROWS app/a 1 x", "SYNCED 10 -"] {
-            _ = try link.ask("STATE.MIRROR \(step)")
-        }
+        try MirrorTests.begin(link)
         _ = try client.ask("SET k v")
         let reads = [
             "GET app/a", "MGET k app/a", "STATE.GET app/a", "STATE.LIST /", "KEYS app/*",
@@ -314,9 +315,7 @@ struct MirrorTests {
         let backing = HeldBacking(isHeld: false)
         let server = try ServedKeyspace(backing) { MirrorTests.mirror(&$0) }
         let (link, client) = (try server.connect(3), try server.connect(3))
-        for step in ["BEGIN", "RESYNC h first", "ROWS app/a 1 x", "SYNCED 10 -"] {
-            _ = try link.ask("STATE.MIRROR \(step)")
-        }
+        try MirrorTests.begin(link)
         backing.hold()
         try link.send("STATE.MIRROR COMMIT 10 11 - SET app/b 1 y", "STATE.MIRROR BEAT 11 0 0")
         try server.catchUp()
@@ -376,9 +375,7 @@ struct MirrorTests {
         let backing = HeldBacking(isHeld: false)
         let server = try ServedKeyspace(backing) { MirrorTests.mirror(&$0) }
         let (link, client) = (try server.connect(3), try server.connect(3))
-        for step in ["BEGIN", "RESYNC h first", "ROWS app/a 1 x", "SYNCED 10 -"] {
-            _ = try link.ask("STATE.MIRROR \(step)")
-        }
+        try MirrorTests.begin(link)
         backing.hold()
         try link.send("STATE.MIRROR COMMIT 10 11 - SET app/b 1 y", "STATE.MIRROR BEAT 11 0 0")
         try server.catchUp()

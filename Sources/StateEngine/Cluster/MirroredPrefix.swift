@@ -30,23 +30,22 @@ package final class MirroredPrefix: Sendable {
 
     /// All keys with a prefix, without those that the links write for themselves.
     func ranges(of prefix: [UInt8]) -> [ClusterAttempt.Range] {
-        guard let end = MirroredPrefix.end(of: prefix) else { return [] }
-        guard own.starts(with: prefix), let ownEnd = MirroredPrefix.end(of: own) else {
-            return prefix.starts(with: own) ? [] : [ClusterAttempt.Range(start: prefix, end: end)]
+        guard own.starts(with: prefix) else {
+            return prefix.starts(with: own)
+                ? [] : [ClusterAttempt.Range(start: prefix, end: MirroredPrefix.end(of: prefix))]
         }
         return [
             ClusterAttempt.Range(start: prefix, end: own),
-            ClusterAttempt.Range(start: ownEnd, end: end),
+            ClusterAttempt.Range(
+                start: MirroredPrefix.end(of: own),
+                end: MirroredPrefix.end(of: prefix)
+            ),
         ]
     }
 
-    /// The first key after all that begin with a prefix; nil if it is 0xFF throughout.
-    private static func end(of prefix: [UInt8]) -> [UInt8]? {
-        var end = prefix
-        while let last = end.popLast() {
-            if last < 0xFF { return end + [last + 1] }
-        }
-        return nil
+    /// The first name after all that begin with a prefix: no byte of a key is 0xFF.
+    private static func end(of prefix: [UInt8]) -> [UInt8] {
+        prefix.last.map { prefix.dropLast() + [$0 + 1] } ?? []
     }
 
     /// Nobody asks the cluster, or nobody may change the key.
@@ -56,7 +55,7 @@ package final class MirroredPrefix: Sendable {
         return StateError(
             .rejected,
             isOwn(key)
-                ? "key \(StateError.quoted(key)) is one of the links of the cluster"
+                ? "key \(StateError.quoted(key)) is for the links of the cluster: choose another"
                 : "key \(StateError.quoted(key)) belongs to the cluster, of which \(prefix) is a "
                     + "copy that can only be read here"
         )

@@ -15,12 +15,16 @@ extension ReplyGate {
         } catch {
             refuse(error, from: start, context)
         }
-        if let offer = context.takeOffer(), let again = offer.again {
-            connection.outbound.bytes.truncate(to: start)
-            cluster?.take(offer, connection, core, again)
-        } else {
-            send(from: start, &context)
+        if let offer = context.takeOffer() {
+            if let again = offer.again {
+                connection.outbound.bytes.truncate(to: start)
+                cluster?.take(offer, connection, core, again)
+                return turn.note(&context)
+            }
+            // It was undone, and cannot be made again.
+            refuse(ClusterWrites.cannotRepeat, from: start, context)
         }
+        send(from: start, &context)
         turn.note(&context)
     }
 }

@@ -14,7 +14,7 @@ final class ReplyGate {
     let registry: Registry
     private let flushes: FlushList
     let timers: TimerQueue
-    /// The commands that wait for a cluster; nil if there is none.
+    /// The commands that wait for a cluster; nil without one.
     var cluster: ClusterWrites?
 
     init(

@@ -45,10 +45,9 @@ struct FormingBatch {
 }
 
 extension ClusterWrites.Bounds {
-    /// Whether a command fits, beside so many others.
-    func allow(_ write: ClusterWrite, beside count: Int) -> Bool {
-        write.attempt.operationCount + count + 2 <= operationCount
-            && write.attempt.byteCount <= byteCount
+    /// Whether a command fits, alone.
+    func allow(_ attempt: ClusterAttempt) -> Bool {
+        attempt.operationCount + 2 <= operationCount && attempt.byteCount <= byteCount
     }
 
     func excess(of attempt: ClusterAttempt) -> StateError {

@@ -131,8 +131,8 @@ struct ClusterDecision {
     private static func cannotReport(_ failure: StateError?) -> StateError {
         StateError(
             .outcomeUnknown,
-            "the cluster has the change, but its reply cannot be given"
-                + (failure.map { ": \($0.message)" } ?? "")
+            "the cluster has the change, but its reply cannot be given: read the key"
+                + (failure.map { " (\($0.message))" } ?? "")
         )
     }
 

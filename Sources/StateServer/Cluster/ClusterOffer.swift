@@ -12,6 +12,11 @@ struct ClusterOffer {
     private(set) var watched: [Session.WatchedKey] = []
     /// Whether EXEC does nothing if what it had read has changed.
     var hasWatched: Bool { !watched.isEmpty }
+    /// Whether it takes long to carry it out: all of a batch are carried out in a row.
+    var isLong: Bool { again != nil || queued.map { $0.steps > ClusterOffer.shortSteps } ?? false }
+
+    /// As many steps as an EXEC may have beside others.
+    private static let shortSteps = 128
 
     /// How often a command is carried out.
     enum Round {
@@ -119,7 +124,9 @@ extension Dispatcher {
         }
         let store = ArgumentStore()
         let kept = store.copy(arguments)
-        gate.cluster?.take(offer, connection, core) { [self] (context) throws(StateError) in
+        let byteCount = store.footprint + (offer.queued?.footprint ?? 0)
+        gate.cluster?.take(offer, connection, core, byteCount: byteCount) {
+            [self] (context) throws(StateError) in
             // The arguments are in it.
             defer { withExtendedLifetime(store) {} }
             if let queued = offer.queued {

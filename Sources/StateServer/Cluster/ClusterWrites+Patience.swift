@@ -67,6 +67,11 @@ extension ClusterWrites {
         gate.answer(write.connection, core) { body(&$0) }
     }
 
+    static let cannotRepeat = StateError(
+        .rejected,
+        "this command cannot change keys of a cluster; set or delete them by name"
+    )
+
     /// Storage here has failed; the cluster has the change.
     static func isNotStored(_ error: StateError) -> StateError {
         StateError(

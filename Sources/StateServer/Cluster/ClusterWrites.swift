@@ -1,3 +1,4 @@
+import CLinux
 import StateEngine
 import StateWire
 
@@ -20,15 +21,15 @@ final class ClusterWrite {
     var failureCount = 0
     /// Whether its client has the answer that the outcome is unknown.
     var isAnswered = false
-    /// Whether the cluster refused it together with others: it goes alone then.
-    var isAlone = false
+    /// Whether it goes alone: it takes long, or the cluster has refused it together with others.
+    var isAlone: Bool
 
     init(
         _ offer: ClusterOffer,
         _ connection: Connection,
         _ run: @escaping (inout CommandContext) throws(StateError) -> Void
     ) {
-        (attempt, hasWatched) = (offer.attempt, offer.hasWatched)
+        (attempt, hasWatched, isAlone) = (offer.attempt, offer.hasWatched, offer.isLong)
         (self.connection, self.run) = (connection, run)
     }
 
@@ -67,8 +68,8 @@ final class ClusterWrites {
         var byteCount: Int
     }
 
-    /// So many commands are tried for one batch at most.
-    private static let tryCount = 256
+    /// How long commands are tried for one batch, in nanoseconds: others wait meanwhile.
+    private static let tryNanoseconds: Int64 = 500_000
     /// How often a command is tried if what it had read changes.
     private static let failureLimit = 16
     /// How long a client waits, in milliseconds.
@@ -76,22 +77,22 @@ final class ClusterWrites {
 
     init(_ mirror: Mirror, _ gate: ReplyGate) { (self.mirror, self.gate) = (mirror, gate) }
 
-    var isIdle: Bool { waiting.isEmpty && batch == nil }
     var waitingCount: Int { waiting.count + (batch?.writes.count { !$0.isAnswered } ?? 0) }
 
     // MARK: In
 
-    /// Takes a command; its connection waits.
+    /// Takes a command of so many bytes; its connection waits.
     func take(
         _ offer: ClusterOffer,
         _ connection: Connection,
         _ core: KeyspaceCore,
+        byteCount: Int = 0,
         _ run: @escaping (inout CommandContext) throws(StateError) -> Void
     ) {
         connection.inbound.awaitsLateReply = true
         let write = ClusterWrite(offer, connection, run)
         write.triedAt = core.newestRevision
-        connection.inbound.offeredByteCount = write.attempt.byteCount
+        connection.inbound.offeredByteCount = byteCount + write.attempt.byteCount
         gate.timers.advance(.cluster, to: write.since + ClusterWrites.patience)
         waiting.append(write)
     }
@@ -106,17 +107,16 @@ final class ClusterWrites {
         guard canSend, let bounds else { return }
         var forming = FormingBatch(bounds)
         var kept: [ClusterWrite] = []
-        var tried = 0
+        let deadline = clinux_monotonic_nanoseconds() + ClusterWrites.tryNanoseconds
         for (index, write) in waiting.enumerated() {
-            guard tried < ClusterWrites.tryCount, !forming.isFull else {
+            guard index == 0 || clinux_monotonic_nanoseconds() < deadline, !forming.isFull else {
                 kept += waiting[index...]
                 break
             }
             guard write.isAwaited else { continue }
-            tried += 1
             // It was computed on what is there now, or is anew.
             if write.triedAt != core.newestRevision, !carryOut(write, .again, core) { continue }
-            if !bounds.allow(write, beside: 0) {
+            if !bounds.allow(write.attempt) {
                 fail(write, bounds.excess(of: write.attempt), core)
             } else if !forming.add(write) {
                 kept.append(write)
