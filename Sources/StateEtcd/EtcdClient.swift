@@ -40,6 +40,7 @@ final class EtcdClient {
         case put = "/etcdserverpb.KV/Put"
         case transaction = "/etcdserverpb.KV/Txn"
         case watch = "/etcdserverpb.Watch/Watch"
+        case grant = "/etcdserverpb.Lease/LeaseGrant"
     }
 
     /// The answer of a call that has ended; nil if it has not.

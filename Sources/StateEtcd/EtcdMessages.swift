@@ -39,10 +39,11 @@ enum EtcdMessages {
     }
 
     /// A `PutRequest`.
-    static func put(_ key: [UInt8], _ value: [UInt8]) -> [UInt8] {
+    static func put(_ key: [UInt8], _ value: [UInt8], lease: Int64 = 0) -> [UInt8] {
         var writer = ProtobufWriter()
         writer.write(1, key)
         writer.write(2, value)
+        writer.write(3, lease)
         return writer.bytes
     }
 
@@ -98,6 +99,7 @@ struct EtcdEntry {
     /// How often the key was set since it was created.
     var version: Int64 = 0
     var value: [UInt8] = []
+    var lease: Int64 = 0
 
     init() {}
 
@@ -109,6 +111,7 @@ struct EtcdEntry {
             case 3: modRevision = try value.revision
             case 4: version = try value.revision
             case 5: self.value = Array(value.bytes)
+            case 6: lease = value.number
             default: break
             }
         }

@@ -3,6 +3,8 @@
 /// https://github.com/etcd-io/etcd/blob/v3.4.23/etcdserver/etcdserverpb/rpc.proto
 struct EtcdTransaction {
     private var writer = ProtobufWriter()
+    /// The times of the leases that it needs, in milliseconds since 1970.
+    private(set) var deadlines: Set<Int64> = []
 
     /// What of a key is compared, by the numbers of `CompareTarget` and of its field.
     private enum Target {
@@ -72,6 +74,12 @@ struct EtcdTransaction {
         add(2, EtcdMessages.put(key, value))
     }
 
+    /// Sets a key that ends by itself, in milliseconds since 1970; its lease must be there.
+    mutating func put(_ key: [UInt8], _ value: [UInt8], until time: Int64) {
+        deadlines.insert(time)
+        add(2, EtcdMessages.put(key, value, lease: MirrorLease.number(of: time)))
+    }
+
     /// Deletes a key, or all from one to another.
     mutating func delete(_ key: [UInt8], to end: [UInt8] = []) {
         var request = ProtobufWriter()
@@ -81,7 +89,10 @@ struct EtcdTransaction {
     }
 
     /// A transaction within this one: its conditions are compared before anything is done.
-    mutating func add(_ inner: EtcdTransaction) { add(4, inner.bytes) }
+    mutating func add(_ inner: EtcdTransaction) {
+        deadlines.formUnion(inner.deadlines)
+        add(4, inner.bytes)
+    }
 
     private mutating func add(_ kind: Int, _ request: [UInt8]) {
         var operation = ProtobufWriter()

@@ -66,7 +66,7 @@ struct MirrorFilter {
         }
         refused.remove(name)
         let word = wasRefused ? "REPLACE" : "SET"
-        return [Array(word.utf8), entry.key, Array("\(entry.version)".utf8), entry.value]
+        return [Array(word.utf8), entry.key, MirrorFilter.numbers(of: entry), entry.value]
     }
 
     /// The arguments of a row for STATE.MIRROR ROWS; empty if it is left out.
@@ -76,7 +76,13 @@ struct MirrorFilter {
             refuse(entry.key)
             return []
         }
-        return [entry.key, Array("\(entry.version)".utf8), entry.value]
+        return [entry.key, MirrorFilter.numbers(of: entry), entry.value]
+    }
+
+    /// The version, and when the key ends by itself.
+    private static func numbers(of entry: EtcdEntry) -> [UInt8] {
+        let time = MirrorLease.deadline(of: entry.lease).map { ":\($0)" } ?? ""
+        return Array("\(entry.version)\(time)".utf8)
     }
 
     /// Before all rows come anew.

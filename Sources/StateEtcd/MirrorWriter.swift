@@ -17,6 +17,12 @@ struct MirrorWriter {
     /// Whether the session has come in the stream.
     private(set) var isReady = false
     private var call: HTTP2Connection.Call?
+    /// The leases that the batch needs, and the transaction that waits for them.
+    private var grants: [HTTP2Connection.Call] = []
+    private var prepared: [UInt8] = []
+    /// Times whose leases etcd has; so many at most.
+    private var granted: Set<Int64> = []
+    private static let grantedCount = 10_000
     /// What is sent next.
     private var waiting: Batch?
     private var number: Int64 = 0
@@ -77,7 +83,7 @@ struct MirrorWriter {
     /// - Throws: ``LinkFailure``.
     mutating func send(_ filter: MirrorFilter) throws(LinkFailure) -> [String]? {
         guard !isSuperseded else { throw .cluster(MirrorWriter.otherLink(node)) }
-        guard call == nil, let batch = waiting else { return nil }
+        guard call == nil, grants.isEmpty, let batch = waiting else { return nil }
         waiting = nil
         number = batch.number
         var transaction = EtcdTransaction()
@@ -95,9 +101,47 @@ struct MirrorWriter {
             }
             transaction.add(inner)
         }
-        call = try etcd.begin(.transaction, transaction.bytes)
+        prepared = transaction.bytes
         sentAt = SystemClock.monotonicMilliseconds()
+        let now = SystemClock.wallMilliseconds()
+        if granted.count > MirrorWriter.grantedCount { granted = [] }
+        for time in transaction.deadlines where granted.insert(time).inserted {
+            grants.append(try etcd.begin(.grant, MirrorLease.grant(time, at: now)))
+        }
+        if grants.isEmpty { try sendPrepared() }
         return nil
+    }
+
+    private mutating func sendPrepared() throws(LinkFailure) {
+        call = try etcd.begin(.transaction, prepared)
+        prepared = []
+    }
+
+    /// Sends the transaction once etcd has all its leases.
+    ///
+    /// - Returns: A message for the daemon, if etcd refuses one.
+    private mutating func takeGrants() throws(LinkFailure) -> [String]? {
+        let statuses = grants.compactMap(\.status)
+        guard statuses.count == grants.count else {
+            try requirePatience()
+            return nil
+        }
+        grants = []
+        guard let failed = statuses.first(where: { !MirrorLease.isThere($0) }) else {
+            try sendPrepared()
+            return nil
+        }
+        granted = []
+        guard let code = EtcdClient.refusal(failed) else {
+            throw .cluster("\(etcd.endpoint): \(failed.message)")
+        }
+        return ["STATE.MIRROR", "FAILED", "\(number)", code, "etcd: \(failed.message)"]
+    }
+
+    private func requirePatience() throws(LinkFailure) {
+        guard SystemClock.monotonicMilliseconds() - sentAt < MirrorWriter.patience else {
+            throw .cluster("\(etcd.endpoint) does not answer")
+        }
     }
 
     private static func unseen(_ key: [UInt8]) -> String {
@@ -112,11 +156,10 @@ struct MirrorWriter {
     /// - Returns: A message for the daemon; nil if it needs none.
     /// - Throws: ``LinkFailure/cluster(_:)`` if the outcome is unknown.
     mutating func take(_ filter: MirrorFilter) throws(LinkFailure) -> [String]? {
+        guard grants.isEmpty else { return try takeGrants() }
         guard let call else { return nil }
         guard let status = call.status else {
-            guard SystemClock.monotonicMilliseconds() - sentAt < MirrorWriter.patience else {
-                throw .cluster("\(etcd.endpoint) does not answer")
-            }
+            try requirePatience()
             return nil
         }
         if let code = EtcdClient.refusal(status) {
@@ -188,10 +231,17 @@ extension EtcdTransaction {
             case "PRESENT": requirePresent(key, unchangedSince: position)
             case "ABSENT": requireAbsent(key)
             case "DELETE": delete(key)
-            case "PUT", "RANGE", "CLEAR":
+            case "PUT", "UNTIL", "RANGE", "CLEAR":
                 guard let second = rest.popFirst() else { return nil }
                 switch word {
                 case "PUT": put(key, second)
+                case "UNTIL":
+                    guard
+                        let time = rest.popFirst().flatMap({
+                            Int64(String(decoding: $0, as: UTF8.self))
+                        })
+                    else { return nil }
+                    put(key, second, until: time)
                 case "RANGE": requireUnchanged(from: key, to: second, since: position)
                 default: delete(key, to: second)
                 }

@@ -21,7 +21,7 @@ final class ClusterTests {
         let text = """
             { cluster: { user: "\(geteuid())", node: "n1" }, limits: { valueBytes: "1KiB" },
               rules: [{ keys: "app/", backing: "cluster" }, { keys: "app/once/", writeOnce: true },
-                      { keys: "app/few/", limits: { keys: 3 } },
+                      { keys: "app/few/", limits: { keys: 3 } }, { keys: "app/brief/", expire: "1h" },
                       { keys: "app/slow/", limits: { writesPerSecond: 3 } },
                       { keys: "app/typed/", schema: { type: "integer" } }] }
             """
@@ -145,8 +145,6 @@ final class ClusterTests {
         #expect(try Statectl.run(daemon, "set", "app/a", "2", "--if-absent").exitCode == 4)
         try etcd.put([("app/n", "41")])
         #expect(try Statectl.run(daemon, "incr", "app/n").text == "42\n")
-        let timed = try Statectl.run(daemon, "set", "app/t", "1", "--ttl", "5s")
-        #expect(timed.exitCode == 4 && timed.errorText.contains("REJECTED"), "\(timed)")
         #expect(try Statectl.run(daemon, "delete", "app/a").exitCode == 0)
         // Each of 60 increments counts once, whatever ends meanwhile.
         let script = """
@@ -165,6 +163,33 @@ final class ClusterTests {
         let last = try Int(etcd.values("app/")["app/c"] ?? "0") ?? 0
         #expect(codes.count == 60 && made > 0 && made <= last && last <= made + unknown, "\(codes)")
         try expectSame()
+    }
+
+    @Test func `a key ends by itself, in etcd, and others may remove its time`() throws {
+        try waitFor("current")
+        #expect(try Statectl.run(daemon, "set", "app/s", "1", "--ttl", "1s").exitCode == 0)
+        #expect(try Statectl.run(daemon, "set", "app/t", "1", "--ttl", "2s").exitCode == 0)
+        #expect(try Statectl.run(daemon, "set", "app/h", "1", "--ttl", "1h").exitCode == 0)
+        #expect(try Statectl.run(daemon, "set", "app/p", "1", "--ttl", "1h").exitCode == 0)
+        #expect(try Statectl.run(daemon, "set", "app/brief/k", "1").exitCode == 0)
+        #expect(try daemon.connect().entry(for: "app/brief/k")?.expires != nil)
+        #expect(try Statectl.run(daemon, "delete", "app/brief/k").exitCode == 0)
+        // Its time is the number of a lease.
+        let leases = try etcd.control("lease", "list").text.split(separator: "\n").dropFirst()
+        #expect(leases.count == 5 && leases.allSatisfy { $0.hasPrefix("5354") }, "\(leases)")
+        endLink()
+        daemon.kill()
+        try etcd.put([("app/p", "2")])
+        try daemon.start()
+        #expect(try daemon.connect().entry(for: "app/h").map(\.expires) != nil)
+        try startLink()
+        try waitFor("current")
+        #expect(try eventually { try etcd.values("app/") == ["app/h": "1", "app/p": "2"] })
+        try expectSame()
+        #expect(try daemon.connect().entry(for: "app/p")?.expires == nil)
+        #expect(try daemon.connect().entry(for: "app/h")?.expires != nil)
+        let history = try Statectl.run(daemon, "history", "app/s", "--json").text
+        #expect(history.contains("expiry"), "\(history)")
     }
 
     @Test func `the rules of a machine are for what its clients write`() throws {

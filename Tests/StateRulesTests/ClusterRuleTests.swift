@@ -39,7 +39,6 @@ struct ClusterRuleTests {
     }
 
     @Test(arguments: [
-        ("{ keys: 'app/', backing: 'cluster', expire: '5s' }", "expire"),
         ("{ keys: 'app/', backing: 'cluster', durability: 'interval' }", "durability"),
         ("{ keys: 'app/', backing: 'cluster', lifetime: 'process' }", "lifetime"),
         ("{ keys: 'app', backing: 'cluster' }", "needs one prefix"),

@@ -198,7 +198,7 @@ struct ClusterWriteTests {
 
     @Test(arguments: [
         "MSET k 1 app/a 2", "RENAME app/a k", "RENAME k app/k", "COPY k app/k",
-        "SET app/a 1 EX 10", "EXPIRE app/a 10", "SET app/.stated/x 1", "STATE.DELETE /",
+        "STATE.SET app/a 1 LIFETIME connection", "SET app/.stated/x 1", "STATE.DELETE /",
     ])
     func `what a cluster cannot decide is refused`(command: String) throws {
         let (link, client) = (try FakeLink(server), try server.connect(3))

@@ -14,6 +14,17 @@ package final class ClusterUse {
     package var isRepeated = false
     /// Whether a rule limits how many keys or bytes there may be.
     private(set) var isCounted = false
+    /// Keys that have ended by themselves and are still there: the cluster must delete them.
+    private(set) var ended: [Ended] = []
+
+    /// A key whose time has passed.
+    package struct Ended {
+        package let key: [UInt8]
+        /// How long ago, in milliseconds.
+        package let age: Int64
+        /// Who has set it.
+        package let cause: Cause
+    }
 
     /// Whether the cluster has to decide: a key of it was changed, or read for nothing else.
     ///
@@ -40,6 +51,15 @@ package final class ClusterUse {
     func noteCounted() { isCounted = true }
 
     func note(_ prefix: [UInt8]) { prefixes.append(prefix) }
+
+    func noteEnded(_ key: Bytes, age: Int64, setBy cause: Cause) {
+        ended.append(Ended(key: Array(key), age: age, cause: cause))
+    }
+
+    package func takeEnded() -> [Ended] {
+        defer { ended = [] }
+        return ended
+    }
 }
 
 /// Who asks a cluster for changes of its keys.
@@ -56,6 +76,8 @@ package struct ClusterAttempt {
     package struct Change {
         package let key: [UInt8]
         package let value: [UInt8]?
+        /// When it ends by itself, in milliseconds since 1970; nil if it does not.
+        package let expires: Int64?
     }
 
     /// Keys from `start` to `end`, without it.
@@ -95,6 +117,9 @@ package struct ClusterAttempt {
 
     /// The same without its changes and what they depend on.
     package var confirmation: ClusterAttempt { ClusterAttempt(cause: cause) }
+
+    /// The latest time at which a key can end, in milliseconds since 1970: about the year 10889.
+    package static let latest: Int64 = 1 << 48 - 1
 
     /// So many keys are named in the signature; for more, all changes are its writer's.
     package static let namedCount = 16

@@ -39,15 +39,8 @@ extension KeyspaceCore {
         guard mirrored.holds(key) else { return use.noteOther() }
         guard !mirrored.isOwn(key) else { throw mirrored.refusal(of: key) }
         try requireLink(key, mirrored)
-        switch expiry {
-        case .ruled, .kept, .never: use.noteChange(key)
-        case .after, .at, .with:
-            throw StateError(
-                .rejected,
-                "key \(StateError.quoted(key)) belongs to the cluster, where keys do not end by "
-                    + "themselves: set it without a time"
-            )
-        }
+        if case .with = expiry { throw KeyspaceCore.cannotBeHeld(key) }
+        use.noteChange(key)
         guard let rule else { return }
         // What a rule has judged must be so there, too.
         let isJudged = transaction.subject != nil && rule.access.limitsAnything
@@ -73,6 +66,14 @@ extension KeyspaceCore {
         return true
     }
 
+    private static func cannotBeHeld(_ key: Bytes) -> StateError {
+        StateError(
+            .rejected,
+            "key \(StateError.quoted(key)) belongs to the cluster, where keys do not end with "
+                + "clients or processes: set it with a time, or without one"
+        )
+    }
+
     private func requireLink(_ key: Bytes, _ mirrored: MirroredPrefix) throws(StateError) {
         guard let link = admission.clusterLink else { throw mirrored.refusal(of: key) }
         if let refusal = link.refusal { throw refusal }
@@ -95,8 +96,14 @@ extension KeyspaceCore {
             )
         }
         if let refusal = admission.clusterLink?.refusal { throw refusal }
-        let changes = transaction.changes.compactMap { $0 }.map { change in
-            ClusterAttempt.Change(key: Array(change.key), value: change.value.map { Array($0) })
+        let changes = try transaction.changes.compactMap { $0 }.map {
+            (change) throws(StateError) in
+            if change.isHeld { throw KeyspaceCore.cannotBeHeld(change.key) }
+            return ClusterAttempt.Change(
+                key: Array(change.key),
+                value: change.value.map { Array($0) },
+                expires: change.expires.map { min($0, ClusterAttempt.latest) }
+            )
         }
         let deleted = deletedRanges(changes, mirrored)
         var reads = use.reads
@@ -172,14 +179,16 @@ extension KeyspaceCore {
     ///
     /// - Parameters:
     ///   - start: The first of them.
-    ///   - decided: For each key its new value, nil if it was deleted, and its version.
+    ///   - decided: For each key its new value, nil if it was deleted, its version, and when it ends
+    ///     by itself.
     /// - Returns: Whether they are the same.
     package func conforms(
         from start: Int,
-        to decided: [[UInt8]: (value: Bytes?, version: Int64)]
+        to decided: [[UInt8]: (value: Bytes?, version: Int64, expires: Int64?)]
     ) -> Bool {
         let made = transaction.changes[start...].compactMap { $0 }
         guard made.count == decided.count else { return false }
+        // A time that was given from now on was computed when the command came.
         for change in made {
             guard let other = decided[Array(change.key)] else { return false }
             switch (change.value, other.value) {
@@ -188,8 +197,49 @@ extension KeyspaceCore {
             default: return false
             }
             change.count(as: other.version)
+            if change.storedExpiry != other.expires { setDeadline(of: change, to: other.expires) }
         }
         return true
+    }
+
+    /// Gives a version of the open transaction another deadline.
+    private func setDeadline(of version: Record, to expires: Int64?) {
+        var fields = fields(of: version, version: version.version)
+        (fields.expires, fields.isRenewal) = (expires, version.isRenewal)
+        fields.operation = version.operation
+        let record = Record.make(
+            fields,
+            key: version.key,
+            value: version.value,
+            in: &entries.pool
+        )
+        put(record, onto: entries.live.slot(for: version.key), due: expires.map { due(at: $0) })
+    }
+
+    /// A wall time on the clock of ``Deadlines``.
+    func due(at expires: Int64) -> Int64 {
+        entries.deadline(at: expires)
+            ?? Deadlines.deadline(of: expires, at: entries.clock(), wallTime: transaction.time)
+    }
+
+    /// Keys whose time has passed since the last call.
+    package func takeEnded() -> [ClusterUse.Ended] { transaction.cluster?.takeEnded() ?? [] }
+
+    /// The cluster has deleted keys whose time had passed.
+    package func noteExpired(_ count: Int) { entries.deadlines.noteExpired(count) }
+
+    /// The delete of a key whose time has passed; nil if it is not there, or has more time.
+    package func attemptToEnd(_ key: [UInt8]) -> ClusterAttempt? {
+        let head = key.withUnsafeBytes { entries.head($0) }
+        guard let head, !head.isDeleted, isDue(head) else { return nil }
+        return ClusterAttempt(
+            changes: [ClusterAttempt.Change(key: key, value: nil, expires: nil)],
+            reads: [key: true],
+            ranges: [],
+            deleted: [],
+            cause: Array("\(Cause.expiry)".utf8),
+            isAlone: false
+        )
     }
 }
 

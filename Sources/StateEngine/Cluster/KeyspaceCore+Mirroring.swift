@@ -19,6 +19,7 @@ extension KeyspaceCore {
     ///   - key: The key.
     ///   - value: The bytes; nil deletes it.
     ///   - version: How often the cluster's key was set since it was created.
+    ///   - expires: When it ends by itself, in milliseconds since 1970; nil if it does not.
     /// - Throws: ``StateError/Code/tooBig`` for a value over the limit,
     ///   ``StateError/Code/readOnly`` while the store is reopened or revisions are not reserved, or
     ///   ``StateError/Code/noSpace`` if the disk is full or memory is short; the transaction stays
@@ -26,7 +27,8 @@ extension KeyspaceCore {
     package func mirror(
         _ key: Bytes,
         _ value: Bytes?,
-        version: Int64
+        version: Int64,
+        expires: Int64? = nil
     ) throws(StateError) {
         let chain = entries.live.slot(for: key)
         let current = chain?.pointee.leaf.flatMap { $0.isDeleted ? nil : $0 }
@@ -42,8 +44,13 @@ extension KeyspaceCore {
         transaction.durability = .synced
         // A number that has not risen counts from another creation of the key.
         let isAnew = value != nil && version <= current?.version ?? 0
-        let fields = fields(of: isAnew ? nil : current, version: value == nil ? 0 : version)
-        put(Record.make(fields, key: key, value: value, in: &entries.pool), onto: chain)
+        var fields = fields(of: isAnew ? nil : current, version: value == nil ? 0 : version)
+        fields.expires = value == nil ? nil : expires
+        put(
+            Record.make(fields, key: key, value: value, in: &entries.pool),
+            onto: chain,
+            due: fields.expires.map { due(at: $0) }
+        )
     }
 
     /// Calls `body` for the newest version of each key of the cluster after `key` and up to `last`,

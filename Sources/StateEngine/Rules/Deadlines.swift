@@ -25,7 +25,9 @@ package struct Deadlines {
     /// The versions that end with their holders.
     package var holders = Holders()
     /// How many entries have expired since the start.
-    package internal(set) var expiredCount: Int64 = 0
+    package private(set) var expiredCount: Int64 = 0
+
+    mutating func noteExpired(_ count: Int) { expiredCount += Int64(count) }
 
     /// Milliseconds of CLOCK_BOOTTIME.
     package static func now() -> Int64 { clinux_boottime_milliseconds() }
@@ -219,7 +221,8 @@ extension KeyspaceCore {
     ///
     /// At most 32 entries: a turn of the loop calls it once, and clients wait so long. More made
     /// GETs of others three times as long beside 100,000 keys that end within a second. At most 128
-    /// that were renewed move down in the heap, which takes about as long.
+    /// that were renewed move down in the heap, which takes about as long. Keys of a cluster are
+    /// noted: it deletes them.
     ///
     /// - Parameters:
     ///   - now: Milliseconds of CLOCK_BOOTTIME.
@@ -246,14 +249,18 @@ extension KeyspaceCore {
         begin(cause, at: time)
         var count = 0
         for record in due {
-            if deleteEnded(record) {
+            if let use = transaction.cluster, mirrored?.holds(record.key) ?? false {
+                let age = now - record.deadline
+                use.noteEnded(record.key, age: age, setBy: self.cause(of: record))
+                entries.deadlines.insert(record, notBefore: now + 1_000)
+            } else if deleteEnded(record) {
                 count += 1
             } else {
                 entries.deadlines.insert(record, notBefore: now + 1_000)
             }
         }
         finish(&receipt)
-        entries.deadlines.expiredCount += Int64(count)
+        entries.deadlines.noteExpired(count)
         return count
     }
 
@@ -286,6 +293,8 @@ extension Cause {
         command: "expiry"
     )
 
-    /// Whether the daemon deleted an expired entry: no client has the process number 0.
-    package var isExpiry: Bool { pid == 0 && command == "expiry" }
+    /// Whether a daemon deleted an expired entry: no client has the process number 0.
+    ///
+    /// The name of another node of a cluster stands behind the command.
+    package var isExpiry: Bool { pid == 0 && command.prefix { $0 != "@" } == "expiry" }
 }

@@ -100,9 +100,10 @@ package struct Transaction: ~Copyable {
     package mutating func mirror(
         _ key: Bytes,
         _ value: Bytes?,
-        version: Int64
+        version: Int64,
+        expires: Int64? = nil
     ) throws(StateError) {
-        try core.mirror(key, value, version: version)
+        try core.mirror(key, value, version: version, expires: expires)
     }
 
     /// It depends on all keys of the cluster that a pattern may match.

@@ -34,7 +34,7 @@ extension Rule {
         if keys.count != 1 || keys[0].kind != .prefix || keys[0] == .everything {
             reader.note("backing", "\"cluster\" needs one prefix in 'keys', such as \"app/\"")
         }
-        for option in ["durability", "commitEvery", "expire", "lifetime"] where reader.has(option) {
+        for option in ["durability", "commitEvery", "lifetime"] where reader.has(option) {
             reader.note(option, "the cluster decides that for its keys: remove it")
         }
     }

@@ -9,6 +9,8 @@ struct FormingBatch {
 
     private let bounds: ClusterWrites.Bounds
     private(set) var writes: [ClusterWrite] = []
+    /// What they do, and then the keys that have ended by themselves.
+    private(set) var attempts: [ClusterAttempt] = []
     private var changed: Set<[UInt8]> = []
     private var read: Set<[UInt8]> = []
     private var byteCount = 0
@@ -19,14 +21,24 @@ struct FormingBatch {
 
     /// - Returns: False if it must wait for the next one.
     mutating func add(_ write: ClusterWrite) -> Bool {
-        let attempt = write.attempt
+        guard add(write.attempt, isAlone: write.isAlone) else { return false }
+        writes.append(write)
+        return true
+    }
+
+    /// Adds the delete of a key that has ended by itself, behind all commands.
+    ///
+    /// - Returns: False if it must wait for the next one.
+    mutating func addEnd(_ attempt: ClusterAttempt) -> Bool { add(attempt, isAlone: false) }
+
+    private mutating func add(_ attempt: ClusterAttempt, isAlone: Bool) -> Bool {
         // What has ranges is not compared with others, and a signature for all is one for all.
         let isAlone =
-            write.isAlone || attempt.isAlone || !attempt.ranges.isEmpty || !attempt.deleted.isEmpty
+            isAlone || attempt.isAlone || !attempt.ranges.isEmpty || !attempt.deleted.isEmpty
             || attempt.changes.count > ClusterAttempt.namedCount
-        guard !isFull, !isAlone || writes.isEmpty else { return false }
+        guard !isFull, !isAlone || attempts.isEmpty else { return false }
         let operationCount = max(self.operationCount, attempt.operationCount)
-        guard bounds.operationCount >= operationCount + writes.count + 2,
+        guard bounds.operationCount >= operationCount + attempts.count + 2,
             bounds.byteCount >= byteCount + attempt.byteCount
         else { return false }
         for change in attempt.changes
@@ -34,12 +46,12 @@ struct FormingBatch {
             return false
         }
         for key in attempt.reads.keys where changed.contains(key) { return false }
-        writes.append(write)
+        attempts.append(attempt)
         self.operationCount = operationCount
         byteCount += attempt.byteCount
         changed.formUnion(attempt.changes.lazy.map(\.key))
         read.formUnion(attempt.reads.keys)
-        isFull = isAlone || writes.count == FormingBatch.limit
+        isFull = isAlone || attempts.count == FormingBatch.limit
         return true
     }
 }
@@ -67,8 +79,8 @@ extension ByteBuffer {
     ///
     /// ```
     /// state.batch  number  position  who  [write…]
-    /// write        [PRESENT key | ABSENT key | RANGE start end | PUT key value | DELETE key
-    ///               | CLEAR start end …]
+    /// write        [PRESENT key | ABSENT key | RANGE start end | PUT key value
+    ///               | UNTIL key value milliseconds | DELETE key | CLEAR start end …]
     /// ```
     mutating func write(_ attempts: [ClusterAttempt], number: Int64, at position: Int64) {
         append(">5\r\n")
@@ -103,10 +115,11 @@ extension ClusterAttempt {
         for range in deleted { words += [Array("CLEAR".utf8), range.start, range.end] }
         guard deleted.isEmpty else { return words }
         for change in changes {
-            if let value = change.value {
-                words += [Array("PUT".utf8), change.key, value]
-            } else {
-                words += [Array("DELETE".utf8), change.key]
+            switch (change.value, change.expires) {
+            case (nil, _): words += [Array("DELETE".utf8), change.key]
+            case (let value?, nil): words += [Array("PUT".utf8), change.key, value]
+            case (let value?, let time?):
+                words += [Array("UNTIL".utf8), change.key, value, Array("\(time)".utf8)]
             }
         }
         return words

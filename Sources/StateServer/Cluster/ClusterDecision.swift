@@ -7,7 +7,7 @@ struct ClusterDecision {
     /// The changes of a command that waits here.
     private struct Made {
         let write: ClusterWrite
-        let changes: [[UInt8]: (value: Bytes?, version: Int64)]
+        let changes: [[UInt8]: (value: Bytes?, version: Int64, expires: Int64?)]
     }
 
     private let changes: [Command.MirrorChange]
@@ -44,20 +44,22 @@ struct ClusterDecision {
             for write in batch.writes {
                 let own = take(write.attempt.changes.lazy.map(\.key))
                 guard !own.isEmpty else { continue }
-                var decided: [[UInt8]: (value: Bytes?, version: Int64)] = [:]
-                for change in own { decided[Array(change.key)] = (change.value, change.version) }
+                var decided: [[UInt8]: (value: Bytes?, version: Int64, expires: Int64?)] = [:]
+                for change in own {
+                    decided[Array(change.key)] = (change.value, change.version, change.expires)
+                }
                 made.append(Made(write: write, changes: decided))
             }
-        } else {
-            for line in writers.lines {
-                // It may be no signature at all.
-                guard var cause = Cause(line.cause) else { continue }
-                let own =
-                    line.keys.first == Array("*".utf8) ? take(Array(left.keys)) : take(line.keys)
-                guard !own.isEmpty else { continue }
-                if !isHere { cause.command += "@\(writers.node.text)" }
-                signed.append((cause, isHere, own))
-            }
+        }
+        // Behind the commands of the batch are the keys that have ended by themselves.
+        let commandCount = endsBatch ? batch?.writes.count ?? 0 : 0
+        for line in writers.lines.dropFirst(commandCount) {
+            // It may be no signature at all.
+            guard var cause = Cause(line.cause) else { continue }
+            let own = line.keys.first == Array("*".utf8) ? take(Array(left.keys)) : take(line.keys)
+            guard !own.isEmpty else { continue }
+            if !isHere { cause.command += "@\(writers.node.text)" }
+            signed.append((cause, isHere, own))
         }
         others = left.values.sorted().map { changes[$0] }
     }
@@ -72,6 +74,7 @@ struct ClusterDecision {
         for part in signed {
             let cause = core.retainCause(part.cause)
             causes.append(cause)
+            if part.cause.isExpiry { core.noteExpired(part.changes.count) }
             // An owner is one of this machine: a uid of another is its claim.
             core.goOnDecided(by: cause, owner: part.isHere ? nil : link.cause.uid)
             try make(part.changes, &transaction)
@@ -85,7 +88,12 @@ struct ClusterDecision {
         _ transaction: inout Transaction
     ) throws(StateError) {
         for change in changes {
-            try transaction.mirror(change.key, change.value, version: change.version)
+            try transaction.mirror(
+                change.key,
+                change.value,
+                version: change.version,
+                expires: change.expires
+            )
         }
     }
 

@@ -48,6 +48,8 @@ final class ClusterWrites {
     unowned let mirror: Mirror
     let gate: ReplyGate
     var waiting: [ClusterWrite] = []
+    /// Keys that have ended by themselves and are still there; after a failure they come again.
+    private var ended: [[UInt8]] = []
     /// What the link has sent, or is about to.
     private(set) var batch: Batch?
     /// What the link can send at once; nil until it has said that it can.
@@ -60,6 +62,8 @@ final class ClusterWrites {
     struct Batch {
         let number: Int64
         let writes: [ClusterWrite]
+        /// Whether the cluster decides more than one of them together.
+        let isShared: Bool
     }
 
     /// What etcd takes in one transaction.
@@ -72,6 +76,8 @@ final class ClusterWrites {
     private static let tryNanoseconds: Int64 = 500_000
     /// How often a command is tried if what it had read changes.
     private static let failureLimit = 16
+    /// So many keys that have ended wait at most.
+    private static let endedCount = 1_024
     /// How long a client waits, in milliseconds.
     static let patience: Int64 = 10_000
 
@@ -100,7 +106,7 @@ final class ClusterWrites {
     // MARK: Out
 
     /// Whether the next batch can be sent.
-    var canSend: Bool { batch == nil && bounds != nil && !waiting.isEmpty }
+    var canSend: Bool { batch == nil && bounds != nil && !(waiting.isEmpty && ended.isEmpty) }
 
     /// Sends the next batch: what came while the one before was under way, or in this turn.
     func form(_ core: KeyspaceCore) {
@@ -123,7 +129,31 @@ final class ClusterWrites {
             }
         }
         waiting = kept
-        if !forming.writes.isEmpty { send(forming.writes, core) }
+        addEnded(to: &forming, core)
+        if !forming.attempts.isEmpty { send(forming, core) }
+    }
+
+    private func addEnded(to forming: inout FormingBatch, _ core: KeyspaceCore) {
+        while let key = ended.last {
+            if let attempt = core.attemptToEnd(key), !forming.addEnd(attempt) { return }
+            ended.removeLast()
+        }
+    }
+
+    /// Takes keys that have ended by themselves: the machine that has set one deletes it at once,
+    /// others later, if it is still there.
+    func take(_ ended: [ClusterUse.Ended]) {
+        guard !ended.isEmpty, mirror.refusal == nil else { return }
+        for key in ended where key.age >= delay(of: key.cause) { self.ended.append(key.key) }
+        // The others come again in a second.
+        self.ended = Array(self.ended.suffix(ClusterWrites.endedCount))
+    }
+
+    /// How long after its end a key is deleted from here, in milliseconds.
+    private func delay(of cause: Cause) -> Int64 {
+        // A client of this machine has a process number, and no node.
+        guard cause.pid == 0 || cause.command.contains("@") else { return 0 }
+        return 1_000 * Int64(1 + mirror.options.node.utf8.reduce(0) { $0 + Int($1) } % 3)
     }
 
     /// Carries a command out; if that changes nothing in the cluster, it is answered.
@@ -161,17 +191,18 @@ final class ClusterWrites {
         connection.inbound.offeredByteCount = 0
     }
 
-    private func send(_ writes: [ClusterWrite], _ core: KeyspaceCore) {
+    private func send(_ forming: FormingBatch, _ core: KeyspaceCore) {
         guard let link = mirror.link else {
             pause()
-            waiting = writes + waiting
+            waiting = forming.writes + waiting
             return
         }
         nextNumber += 1
-        batch = Batch(number: nextNumber, writes: writes)
+        let isShared = forming.attempts.count > 1
+        batch = Batch(number: nextNumber, writes: forming.writes, isShared: isShared)
         var context = CommandContext(link, in: core, at: gate.turn.time)
         let position = context.position(of: mirror.options.prefix).revision
-        context.output.write(writes.map(\.attempt), number: nextNumber, at: position)
+        context.output.write(forming.attempts, number: nextNumber, at: position)
         gate.flush(link)
     }
 
@@ -205,7 +236,7 @@ final class ClusterWrites {
     func refuse(_ number: Int64, _ error: StateError, _ core: KeyspaceCore) {
         guard let batch, batch.number == number else { return }
         self.batch = nil
-        if batch.writes.count > 1 {
+        if batch.isShared {
             // It may be because of one of them.
             for write in batch.writes { write.isAlone = true }
             waiting = batch.writes.filter(\.isAwaited) + waiting

@@ -253,7 +253,12 @@ struct MirrorCommands {
                         return try transaction.mirror(key, nil, version: 0)
                     }
                     try value.withBorrowed { (value) throws(StateError) in
-                        try transaction.mirror(key, value, version: change.version)
+                        try transaction.mirror(
+                            key,
+                            value,
+                            version: change.version,
+                            expires: change.expires
+                        )
                     }
                 }
             }

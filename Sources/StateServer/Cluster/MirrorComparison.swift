@@ -18,6 +18,7 @@ final class MirrorComparison {
         /// Nil: the cluster does not have it.
         let value: [UInt8]?
         let version: Int64
+        let expires: Int64?
     }
 
     init(history: String, reason: String) { (self.history, self.reason) = (history, reason) }
@@ -61,9 +62,8 @@ final class MirrorComparison {
     }
 
     private static func isSame(_ row: Command.MirrorChange, _ record: Record) -> Bool {
-        // What ends by itself, set before the key was a copy, is not one.
-        guard row.version == record.version, !record.hasDeadline, let value = record.value,
-            let other = row.value
+        guard row.version == record.version, record.storedExpiry == row.expires,
+            let value = record.value, let other = row.value
         else { return false }
         return value.isEqual(to: other)
     }
@@ -75,13 +75,20 @@ final class MirrorComparison {
 
     private func add(_ row: Command.MirrorChange) {
         changes.append(
-            Change(key: Array(row.key), value: row.value.map { Array($0) }, version: row.version)
+            Change(
+                key: Array(row.key),
+                value: row.value.map { Array($0) },
+                version: row.version,
+                expires: row.expires
+            )
         )
     }
 
     private func drop(_ record: Record) {
         presentCount += 1
-        changes.append(Change(key: Array(record.key), value: nil, version: 0))
+        changes.append(
+            Change(key: Array(record.key), value: nil, version: 0, expires: nil)
+        )
     }
 
     static func isForeign(_ key: Bytes) -> StateError {

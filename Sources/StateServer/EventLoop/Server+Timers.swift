@@ -130,6 +130,7 @@ extension Server {
                 core.pending.byteCount < options.limits.queueByteCount
             else { return }
             core.expire(at: core.entries.clock(), wallTime: turn.time)
+            services.gate.cluster?.take(core.takeEnded())
         }
     }
 

@@ -75,6 +75,8 @@ extension Command {
         package let value: Bytes?
         /// How often the key was set since it was created; 0 if it was deleted.
         package let version: Int64
+        /// When it ends by itself, in milliseconds since 1970; nil if it does not.
+        package let expires: Int64?
         /// Whether it must follow on the version that is here.
         package let follows: Bool
     }
@@ -148,30 +150,45 @@ private func changes(_ arguments: Arguments) throws(StateError) -> [Command.Mirr
     var cursor = OptionCursor(arguments)
     while !cursor.isAtEnd {
         if let name = cursor.value(of: "DELETE") {
-            changes.append(.init(key: try key(name), value: nil, version: 0, follows: true))
+            changes.append(
+                .init(key: try key(name), value: nil, version: 0, expires: nil, follows: true)
+            )
             continue
         }
         let follows = cursor.take("SET")
         guard follows || cursor.take("REPLACE"), arguments.count - cursor.index >= 3 else {
             throw syntaxError("in change \(changes.count + 1) of STATE.MIRROR COMMIT")
         }
-        let name = try key(cursor.takeNext())
-        let version = try foreign(cursor.takeNext(), from: 1, "the version")
-        let value = cursor.takeNext()
-        changes.append(.init(key: name, value: value, version: version, follows: follows))
+        changes.append(try set(&cursor, follows: follows))
     }
     return changes
+}
+
+/// Reads `key version value`; behind the version may be a colon and when the key ends by itself.
+private func set(
+    _ cursor: inout OptionCursor,
+    follows: Bool
+) throws(StateError) -> Command.MirrorChange {
+    let name = try key(cursor.takeNext())
+    let numbers = cursor.takeNext()
+    let end = numbers.firstIndex(of: UInt8(ascii: ":")) ?? numbers.count
+    let version = try foreign(Bytes(rebasing: numbers[..<end]), from: 1, "the version")
+    let expires =
+        end < numbers.count
+        ? try foreign(Bytes(rebasing: numbers[(end + 1)...]), from: 0, "the time") : nil
+    return .init(
+        key: name,
+        value: cursor.takeNext(),
+        version: version,
+        expires: expires,
+        follows: follows
+    )
 }
 
 private func rows(_ arguments: Arguments) throws(StateError) -> [Command.MirrorChange] {
     var rows: [Command.MirrorChange] = []
     var cursor = OptionCursor(arguments)
-    while !cursor.isAtEnd {
-        let name = try key(cursor.takeNext())
-        let version = try foreign(cursor.takeNext(), from: 1, "the version")
-        let value = cursor.takeNext()
-        rows.append(.init(key: name, value: value, version: version, follows: false))
-    }
+    while !cursor.isAtEnd { rows.append(try set(&cursor, follows: false)) }
     return rows
 }
 

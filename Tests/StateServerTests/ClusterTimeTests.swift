@@ -1,0 +1,148 @@
+import StateServer
+import StateSystem
+import StateTestSupport
+import StateWire
+import Testing
+
+/// Keys of a cluster that end by themselves: the time is decided with the value, and the cluster
+/// deletes them.
+struct ClusterTimeTests {
+    private let server: ServedKeyspace
+
+    init() throws { server = try ServedKeyspace { MirrorTests.mirror(&$0) } }
+
+    /// In an hour, in milliseconds since 1970.
+    private let later = SystemClock.wallMilliseconds() + 3_600_000
+
+    @Test func `a time goes with the value, and is the one that the cluster has`() throws {
+        let (link, client) = (try FakeLink(server), try server.connect(3))
+        try client.send("SET app/k v PXAT \(later)")
+        let batch = try link.batch()
+        #expect(batch.writes == [["UNTIL", "app/k", "v", "\(later)"]])
+        try link.commit("SET app/k 1:\(later) v", of: batch)
+        #expect(try client.next() == .simple("OK"))
+        #expect(try client.ask("PEXPIRETIME app/k") == .integer(later))
+        // A time from now on was computed when the command came.
+        try client.send("SET app/k w EX 3600")
+        let second = try link.batch()
+        let time = try #require(second.writes.first?.last)
+        try link.commit("SET app/k 2:\(time) w", of: second)
+        #expect(try client.next() == .simple("OK"))
+        #expect(try client.ask("PEXPIRETIME app/k") == .integer(Int64(time) ?? 0))
+    }
+
+    /// Commands on `app/k`, which ends later, and what is sent.
+    static let commands = [
+        ("APPEND app/k y", "UNTIL app/k vy LATER"), ("SET app/k w KEEPTTL", "UNTIL app/k w LATER"),
+        ("SET app/k w", "PUT app/k w"), ("PERSIST app/k", "PUT app/k v"),
+        ("GETEX app/k PERSIST", "PUT app/k v"), ("RENAME app/k app/c", "UNTIL app/c v LATER"),
+        ("COPY app/k app/c", "UNTIL app/c v LATER"), ("EXPIREAT app/k 1", "DELETE app/k"),
+        ("PEXPIREAT app/k 9000000000000", "UNTIL app/k v 9000000000000"),
+    ]
+
+    @Test(arguments: commands)
+    func `each command keeps, changes or removes a time as it does elsewhere`(
+        command: String,
+        sent: String
+    ) throws {
+        let (link, client) = (try FakeLink(server), try server.connect(3))
+        try link.commit("SET app/k 1:\(later) v")
+        #expect(try client.ask("PEXPIRETIME app/k") == .integer(later))
+        try client.send(command)
+        let batch = try link.batch()
+        let words = (batch.writes.first ?? []).joined(separator: " ")
+        let wanted = sent.replacing("LATER", with: "\(later)")
+        #expect(words.contains(wanted), "\(words)")
+    }
+
+    @Test func `a change without a time removes it, whoever makes it`() throws {
+        let (link, client) = (try FakeLink(server), try server.connect(3))
+        try link.commit("SET app/k 1:\(later) v")
+        try link.commit("SET app/k 2 w")
+        #expect(try client.ask("TTL app/k") == .integer(-1))
+    }
+
+    @Test func `durable before told: a key that has ended is absent, and the cluster deletes it`()
+        throws
+    {
+        let (link, client) = (try FakeLink(server), try server.connect(3))
+        let soon = SystemClock.wallMilliseconds() + 100
+        _ = try client.ask("STATE.WATCH app/ BY")
+        try client.send("SET app/k v PXAT \(soon)")
+        try link.commit("SET app/k 1:\(soon) v", of: try link.batch())
+        _ = (try client.next(), try client.next())
+        let end = try link.batch()
+        #expect(end.writes == [["PRESENT", "app/k", "DELETE", "app/k"]])
+        #expect(end.writers.hasSuffix("expiry:\tapp/k"))
+        #expect(try server.connect(3).ask("GET app/k") == .null)
+        #expect(server.durable()["app/k"] == "v")
+        #expect(try client.arrived().isEmpty)
+        try link.commit("DELETE app/k", of: end)
+        let event = try client.next()
+        #expect(event.pushRevision == 3 && event.shown.contains(":expiry:"), "\(event.shown)")
+        #expect(server.durable()["app/k"] == nil)
+    }
+
+    @Test func `atomic: a key that was set anew is not deleted`() throws {
+        let (link, client) = (try FakeLink(server), try server.connect(3))
+        let soon = SystemClock.wallMilliseconds() + 100
+        try client.send("SET app/k v PXAT \(soon)")
+        try link.commit("SET app/k 1:\(soon) v", of: try link.batch())
+        _ = try client.next()
+        let end = try link.batch()
+        // The guard of the delete fails.
+        try link.commit("SET app/k 2 w")
+        try link.commit("", of: end)
+        #expect(try client.ask("GET app/k") == .bulk(Array("w".utf8)))
+        try client.send("SET app/k x NX")
+        #expect(try link.batch().writes == [[]])
+    }
+
+    @Test func `a key that another machine has set is deleted here, if it is still there`() throws {
+        let (link, client) = (try FakeLink(server), try server.connect(3))
+        try link.commit("SET app/k 1:\(SystemClock.wallMilliseconds()) v")
+        #expect(try client.ask("EXISTS app/k") == .integer(0))
+        let end = try link.batch()
+        #expect(end.writes == [["PRESENT", "app/k", "DELETE", "app/k"]])
+    }
+
+    @Test func `cut off, a key that has ended is absent, and stays until the cluster is back`()
+        throws
+    {
+        let server = try ServedKeyspace { MirrorTests.mirror(&$0, staleMilliseconds: 3_000) }
+        let (link, client) = (try FakeLink(server, isCurrent: false), try server.connect(3))
+        try link.commit("SET app/k 1:\(SystemClock.wallMilliseconds()) v")
+        #expect(try client.ask("GET app/k") == .null)
+        #expect(server.durable()["app/k"] == "v")
+        #expect(try link.arrived() == 0)
+        try link.take("BEAT \(link.revision) 0 0")
+        #expect(try link.batch().writes == [["PRESENT", "app/k", "DELETE", "app/k"]])
+    }
+
+    @Test func `rows have times, and only what differs is changed`() throws {
+        let (link, client) = (try FakeLink(server), try server.connect(3))
+        try link.take("RESYNC h1 again")
+        try link.take("ROWS app/a 1:\(later) x app/b 2 y")
+        try link.take("SYNCED 20 9:s")
+        #expect(try client.ask("PEXPIRETIME app/a") == .integer(later))
+        let revision = try client.ask("STATE.SYNC LOCAL")["revision"]
+        try link.take("RESYNC h1 again")
+        try link.take("ROWS app/a 1:\(later) x app/b 2 y")
+        try link.take("SYNCED 21 9:s")
+        #expect(try client.ask("STATE.GET app/a")["revision"] == revision)
+        try link.take("RESYNC h1 again")
+        try link.take("ROWS app/a 1 x app/b 2 y")
+        try link.take("SYNCED 22 9:s")
+        #expect(try client.ask("TTL app/a") == .integer(-1))
+    }
+
+    @Test func `never silent: what ends with a client is refused by name`() throws {
+        let (link, client) = (try FakeLink(server), try server.connect(3))
+        let reply = try client.ask("STATE.SET app/k v LIFETIME connection")
+        #expect(
+            reply.errorText?.hasPrefix("REJECTED key 'app/k' belongs to the cluster") == true,
+            "\(reply.shown)"
+        )
+        #expect(try link.arrived() == 0)
+    }
+}
