@@ -119,6 +119,12 @@ mutants=(
     's/use.noteRead(key, isPresent: known.map { !$0.isDeleted } ?? false)/_ = known/'
     "STATED_TEST=1" "ClusterWriteTests"
 
+    "cluster-end"
+    "atomic: a key whose time has passed is deleted although it was set anew"
+    "Sources/StateEngine/Cluster/KeyspaceCore+Attempting.swift"
+    's/reads: \[key: true\],/reads: [:],/'
+    "STATED_TEST=1" "ClusterTimeTests"
+
     "cluster-early"
     "durable before acknowledged: a change of a cluster is answered when it is sent"
     "Sources/StateServer/Commands/CommandContext.swift"
