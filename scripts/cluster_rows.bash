@@ -5,7 +5,8 @@
 # has a copy of. Etcd is reached by gRPC, with the client that the link has (statebench etcd).
 #
 # clusterset: 50 clients of daemon a that SET, beside the same clients straight at its member: 50 connections with one put
-# under way on each. Then beside 50 streams on one connection, which is how one program would do it.
+# under way on each. Then beside 50 streams on one connection, which is how one program would do it; and beside guarded ones:
+# transactions that compare a key and put a signature too, which is what each change would be if the daemon sent it alone.
 #
 # clusterwatch: a writer at a, 100 values a second, each with the time at which it was sent, and a watch at b; beside a put
 # at the first member and etcd's watch at the second.
@@ -19,7 +20,8 @@ cluster_table='
 clusterset | SET, 50 clients; puts one by one         | /s | >= | 2
 clustersetp50 | the same: p50                         | us |    |
 clustersetp99 | the same: p99                         | us |    |
-clusterstreams | SET, 50 clients; puts, 1 connection  | /s |    |
+clusterstreams | SET; puts on 1 connection, 50 streams | /s |   |
+clusterguarded | SET; guarded puts one by one         | /s |    |
 clusterwatch | a watch on another node: p50           | us | <= | 1.5
 clusterwatchp99 | the same: p99                       | us |    |
 '
@@ -33,11 +35,12 @@ clusterwatchers | watchers at etcd                    |    | <= | 1
 cluster_keys=10000
 
 cluster_rows() {
-    local turn steal way
+    local turn way
+    describe_hardware
     start_cluster
     for ((turn = 1; turn <= turns; turn++)); do
         say "keys of a cluster, turn $turn of $turns"
-        for way in $(in_turn "$turn" "etcd streams"); do cluster_steal clusterset cluster_sets "$way"; done
+        for way in $(in_turn "$turn" "etcd streams guarded"); do cluster_steal clusterset cluster_sets "$way"; done
         for way in $(in_turn "$turn" etcd); do cluster_steal clusterwatch cluster_delivery "$way"; done
         for way in $(in_turn "$turn" local); do
             cluster_steal clusterget cluster_gets clusterget "$way" 1 $((500000 / share))
@@ -83,8 +86,9 @@ start_cluster() {
     done
     for node in a:1 b:2; do start_node "${node%:*}" "${node#*:}"; done
     for node in a b; do until_done "the copy of node $node" is_current $node; done
-    etcd --version | sed -n 1p
-    printf '%s; the leader is member %s, the daemons are at members 1 and 2\n' "$("$programs/stated" --version)" "$(leader)"
+    printf '%s, %s; the leader is member %s, the daemons are at members 1 and 2\n' \
+        "$(etcd --version | sed -n '1s/.*: /etcd /p')" "$("$programs/stated" --version)" "$(leader)"
+    printf '64-byte values, %s keys, %d turns\n' "$(grouped "$cluster_keys")" "$turns"
     statebench fill --socket "${sockets[a]}" --folder own/ --keys "$cluster_keys" --value-bytes 64 >/dev/null
     # By more clients than a batch holds: the commands of one connection go one by one.
     statebench fill --socket "${sockets[a]}" --folder app/ --keys "$cluster_keys" --value-bytes 64 \
@@ -143,19 +147,20 @@ metric() {
 
 # Measuring
 
-# cluster_sets etcd|streams|stated
+# cluster_sets etcd|streams|guarded|stated
 cluster_sets() {
     local requests=$((20000 / share)) out times from
     case $1 in
     etcd) from=(etcd --endpoint "$(member 1)" --folder beside/ --connections 50) ;;
     streams) from=(etcd --endpoint "$(member 1)" --folder beside/ --connections 1 --streams 50) ;;
+    guarded) from=(etcd --endpoint "$(member 1)" --folder beside/ --connections 50 --guarded) ;;
     stated) from=(load --socket "${sockets[a]}" --folder app/ --op set --clients 50) ;;
     esac
     times=$({ time statebench "${from[@]}" --keys "$cluster_keys" --value-bytes 64 --requests "$requests" \
         --seed "$turn" >"$directory/load"; } 2>&1) || fail "$times"
     out=$(<"$directory/load")
     case $1 in
-    streams) keep clusterstreams etcd "$(value per_second <<<"$out")" ;;
+    streams | guarded) keep "cluster$1" etcd "$(value per_second <<<"$out")" ;;
     *)
         keep clusterset "$1" "$(value per_second <<<"$out")"
         keep clustersetp50 "$1" "$(value write_p50_us <<<"$out")"
@@ -163,7 +168,10 @@ cluster_sets() {
         keep clusterset "client-$1" "$(client_share "$times")"
         ;;
     esac
-    [[ $1 != stated ]] || keep clusterstreams stated "$(value per_second <<<"$out")"
+    if [[ $1 == stated ]]; then
+        keep clusterstreams stated "$(value per_second <<<"$out")"
+        keep clusterguarded stated "$(value per_second <<<"$out")"
+    fi
     printf '%-14s %-7s %9s /s  p50 %8s us  p99 %8s us  client %.0f %%\n' SET "$1" "$(value per_second <<<"$out")" \
         "$(value write_p50_us <<<"$out")" "$(value write_p99_us <<<"$out")" "$(client_share "$times")"
 }

@@ -78,7 +78,7 @@ package final class EtcdClient {
     ///   - patience: How long it may take, in milliseconds.
     /// - Returns: The message of the answer.
     /// - Throws: ``LinkFailure/cluster(_:)``.
-    func call(
+    package func call(
         _ method: Method,
         _ message: [UInt8],
         patience: Int64 = EtcdClient.patience

@@ -40,6 +40,7 @@ enum Statebench {
           --endpoint URL     a member, such as http://127.0.0.1:2379
           --connections N (50) --streams N of each (1) --requests N (10000) --keys N (10000)
           --value-bytes N (64) --folder TEXT --seed N (1)
+          --guarded          transactions that compare a key and put a signature too
           --watch-endpoint URL   the member of the watch
           --rate N a second (100) --seconds N (5)
 
@@ -102,7 +103,7 @@ enum Statebench {
         switch command {
         case "load": try LoadCommand.run(Options(arguments, flags: ["watched", "number"]))
         case "delivery": try DeliveryCommand.run(Options(arguments))
-        case "etcd": try EtcdCommand.run(Options(arguments))
+        case "etcd": try EtcdCommand.run(Options(arguments, flags: ["guarded"]))
         case "watches": try WatchesCommand.run(Options(arguments))
         case "mixed": try MixedCommand.run(Options(arguments))
         case "fill": try FillCommand.run(Options(arguments))

@@ -26,6 +26,7 @@ enum EtcdCommand {
             keys: try options.number("keys", standard: 10_000),
             valueByteCount: byteCount,
             folder: folder,
+            isGuarded: options.has("guarded"),
             seed: try options.number("seed", standard: 1, least: 0)
         )
         try EtcdPuts(plan).run().print()

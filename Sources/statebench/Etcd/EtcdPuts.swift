@@ -14,6 +14,9 @@ final class EtcdPuts {
         var keys: Int
         var valueByteCount: Int
         var folder: String
+        /// Whether each put is a transaction that compares a key, and puts a signature too: what a
+        /// daemon would send if it sent each change alone.
+        var isGuarded = false
         var seed: Int
     }
 
@@ -36,6 +39,7 @@ final class EtcdPuts {
     private var clients: [Client] = []
     private var random: SplitMix
     private let value: [UInt8]
+    private let guardKey: [UInt8]
     private var sent = 0
     private var answered = 0
     private var measurement: Measurement
@@ -46,19 +50,24 @@ final class EtcdPuts {
         poller = try Poller()
         random = SplitMix(seed: UInt64(plan.seed))
         value = Array(repeating: UInt8(ascii: "v"), count: plan.valueByteCount)
+        guardKey = Array("\(plan.folder)guard".utf8)
         measurement = Measurement(
             requests: plan.requests,
             reads: Latencies(expecting: 0),
             writes: Latencies(expecting: plan.requests)
         )
         for number in 0..<plan.connections {
-            let etcd = try BenchError.ofEtcd { () throws(LinkFailure) in
-                let etcd = try EtcdClient(plan.endpoint, nil)
-                _ = try etcd.range(Array(plan.folder.utf8) + [0])
-                return etcd
-            }
+            let etcd = try connect()
             try poller.add(etcd.descriptor, number: number)
             clients.append(Client(etcd))
+        }
+    }
+
+    private func connect() throws(BenchError) -> EtcdClient {
+        try BenchError.ofEtcd { () throws(LinkFailure) in
+            let etcd = try EtcdClient(plan.endpoint, nil)
+            _ = try etcd.call(.put, EtcdMessages.put(guardKey, value))
+            return etcd
         }
     }
 
@@ -82,12 +91,23 @@ final class EtcdPuts {
     private func put(_ number: Int, at now: UInt64) throws(BenchError) {
         guard sent < plan.requests else { return }
         sent += 1
-        let message = EtcdMessages.put(key(random.next(below: plan.keys)), value)
+        let key = key(random.next(below: plan.keys))
         let etcd = clients[number].etcd
         let call = try BenchError.ofEtcd { () throws(LinkFailure) in
-            try etcd.begin(.put, message)
+            plan.isGuarded
+                ? try etcd.begin(.transaction, guarded(key, number))
+                : try etcd.begin(.put, EtcdMessages.put(key, value))
         }
         clients[number].puts.append(Put(call: call, startedAt: now))
+    }
+
+    /// A transaction of the same size as a daemon's with one change.
+    private func guarded(_ key: [UInt8], _ number: Int) -> [UInt8] {
+        var transaction = EtcdTransaction()
+        transaction.require(guardKey, has: value)
+        transaction.put(Array("\(plan.folder)by/\(number)".utf8), value)
+        transaction.put(key, value)
+        return transaction.bytes
     }
 
     /// As ``RequestTemplate`` makes them.
@@ -116,9 +136,12 @@ final class EtcdPuts {
             let answer = try BenchError.ofEtcd { () throws(LinkFailure) in
                 try client.etcd.answer(of: put.call)
             }
-            guard answer != nil else {
+            guard let answer else {
                 client.puts.append(put)
                 continue
+            }
+            if plan.isGuarded, (try? EtcdTransaction.hasSucceeded(answer)) != true {
+                throw .failed("a guarded put was not made")
             }
             measurement.writes.add(now - put.startedAt)
             answered += 1
