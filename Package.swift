@@ -188,8 +188,8 @@ let package = Package(
         .executableTarget(
             name: "statebench",
             dependencies: [
-                "StateClient", "StateContainers", "StateSQLite", "StateEngine", "StateWire",
-                "CLinux",
+                "StateClient", "StateContainers", "StateSQLite", "StateEtcd", "StateEngine",
+                "StateWire", "CLinux",
             ],
             swiftSettings: strict,
             linkerSettings: standalone

@@ -2,7 +2,7 @@ import Glibc
 import StateSystem
 
 /// One member of etcd: calls that wait for their answers, and one watch.
-final class EtcdClient {
+package final class EtcdClient {
     private let connection: HTTP2Connection
     let endpoint: Endpoint
     private var watch: HTTP2Connection.Call?
@@ -11,31 +11,34 @@ final class EtcdClient {
 
     /// How long a call may take, in milliseconds: a member that starts accepts connections and is
     /// silent for 10 s, and one that has lost the others says so after 3.3 to 4.7 s.
-    static let patience: Int64 = 5_000
+    package static let patience: Int64 = 5_000
     /// How long connecting may take.
     static let connectPatience: Int64 = 1_500
 
     /// - Throws: ``LinkFailure/cluster(_:)``.
-    init(_ endpoint: Endpoint, _ certificates: Certificates?) throws(LinkFailure) {
+    package init(_ endpoint: Endpoint, _ certificates: Certificates?) throws(LinkFailure) {
         self.endpoint = endpoint
         connection = try HTTP2Connection(endpoint, certificates)
     }
 
-    var descriptor: Int32 { connection.descriptor }
-    var wantsWrite: Bool { connection.wantsWrite }
+    package var descriptor: Int32 { connection.descriptor }
+    package var wantsWrite: Bool { connection.wantsWrite }
 
     /// When it has sent something last, on the monotonic clock in milliseconds.
     var lastReceivedAt: Int64 { connection.receivedAt }
 
-    func flush() throws(LinkFailure) { try connection.flush() }
-    func receive() throws(LinkFailure) { try connection.receive() }
+    package func flush() throws(LinkFailure) { try connection.flush() }
+    package func receive() throws(LinkFailure) { try connection.receive() }
 
     /// Begins a call; its answer is in ``answer(of:)`` later.
-    func begin(_ method: Method, _ message: [UInt8]) throws(LinkFailure) -> HTTP2Connection.Call {
+    package func begin(
+        _ method: Method,
+        _ message: [UInt8]
+    ) throws(LinkFailure) -> HTTP2Connection.Call {
         try connection.begin(method.rawValue, message, isLast: method != .watch)
     }
 
-    enum Method: String {
+    package enum Method: String {
         case range = "/etcdserverpb.KV/Range"
         case put = "/etcdserverpb.KV/Put"
         case transaction = "/etcdserverpb.KV/Txn"
@@ -46,7 +49,7 @@ final class EtcdClient {
     /// The answer of a call that has ended; nil if it has not.
     ///
     /// - Throws: ``LinkFailure/cluster(_:)``, with what etcd says.
-    func answer(of call: HTTP2Connection.Call) throws(LinkFailure) -> [UInt8]? {
+    package func answer(of call: HTTP2Connection.Call) throws(LinkFailure) -> [UInt8]? {
         guard let status = call.status else { return nil }
         guard status.code == 0, let message = call.messages.first else {
             throw .cluster("\(endpoint): \(status.message)")
@@ -76,7 +79,7 @@ final class EtcdClient {
     ///   - patience: How long it may take, in milliseconds.
     /// - Returns: The message of the answer.
     /// - Throws: ``LinkFailure/cluster(_:)``.
-    func call(
+    package func call(
         _ method: Method,
         _ message: [UInt8],
         patience: Int64 = EtcdClient.patience
@@ -98,7 +101,7 @@ final class EtcdClient {
         }
     }
 
-    func range(
+    package func range(
         _ key: [UInt8],
         end: [UInt8] = [],
         limit: Int64 = 0,
@@ -122,7 +125,7 @@ final class EtcdClient {
     // MARK: The watch
 
     /// Begins to watch all keys with a prefix, from a revision on.
-    func watch(_ prefix: [UInt8], from revision: Int64) throws(LinkFailure) {
+    package func watch(_ prefix: [UInt8], from revision: Int64) throws(LinkFailure) {
         let end = EtcdMessages.end(of: prefix)
         watch = try begin(.watch, EtcdMessages.watch(prefix, end: end, from: revision))
     }
@@ -131,7 +134,7 @@ final class EtcdClient {
     ///
     /// - Throws: ``LinkFailure/mustCompare(_:)`` if its beginning was compacted;
     ///   ``LinkFailure/cluster(_:)`` if it has ended otherwise.
-    func takeEvents() throws(LinkFailure) -> [EtcdEvent] {
+    package func takeEvents() throws(LinkFailure) -> [EtcdEvent] {
         guard let watch else { return [] }
         var events: [EtcdEvent] = []
         defer { watch.messages = [] }

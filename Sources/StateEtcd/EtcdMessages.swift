@@ -1,7 +1,7 @@
 /// The messages of etcd that a mirror needs, with the numbers of their fields.
 ///
 /// https://github.com/etcd-io/etcd/blob/v3.4.23/etcdserver/etcdserverpb/rpc.proto
-enum EtcdMessages {
+package enum EtcdMessages {
     /// A `RangeRequest`.
     static func range(
         _ key: [UInt8],
@@ -39,7 +39,7 @@ enum EtcdMessages {
     }
 
     /// A `PutRequest`.
-    static func put(_ key: [UInt8], _ value: [UInt8], lease: Int64 = 0) -> [UInt8] {
+    package static func put(_ key: [UInt8], _ value: [UInt8], lease: Int64 = 0) -> [UInt8] {
         var writer = ProtobufWriter()
         writer.write(1, key)
         writer.write(2, value)
@@ -74,9 +74,9 @@ enum EtcdMessages {
 }
 
 /// A `ResponseHeader`.
-struct EtcdHeader {
+package struct EtcdHeader {
     var clusterID: UInt64 = 0
-    var revision: Int64 = 0
+    package var revision: Int64 = 0
 
     init() {}
 
@@ -93,13 +93,17 @@ struct EtcdHeader {
 }
 
 /// A `KeyValue`.
-struct EtcdEntry {
+package struct EtcdEntry {
     var key: [UInt8] = []
     var modRevision: Int64 = 0
     /// How often the key was set since it was created.
     var version: Int64 = 0
+<<<<<<< HEAD
     var value: [UInt8] = []
     var lease: Int64 = 0
+=======
+    package var value: [UInt8] = []
+>>>>>>> 31b502456365acb657622bcfbc090e0f96b7c3d6
 
     init() {}
 
@@ -119,8 +123,8 @@ struct EtcdEntry {
 }
 
 /// A `RangeResponse`.
-struct EtcdRange {
-    var header = EtcdHeader()
+package struct EtcdRange {
+    package var header = EtcdHeader()
     var entries: [EtcdEntry] = []
     var hasMore = false
     /// How many keys there are, also of those that were not asked for.
@@ -170,9 +174,9 @@ struct EtcdWatchResponse {
 }
 
 /// An `Event`.
-struct EtcdEvent {
+package struct EtcdEvent {
     var isDelete = false
-    var entry = EtcdEntry()
+    package var entry = EtcdEntry()
 
     init(_ bytes: ArraySlice<UInt8>) throws(MalformedMessage) {
         var reader = ProtobufReader(bytes)

@@ -1,10 +1,12 @@
 /// A `TxnRequest`: what must hold, and what is done then.
 ///
 /// https://github.com/etcd-io/etcd/blob/v3.4.23/etcdserver/etcdserverpb/rpc.proto
-struct EtcdTransaction {
+package struct EtcdTransaction {
     private var writer = ProtobufWriter()
     /// The times of the leases that it needs, in milliseconds since 1970.
     private(set) var deadlines: Set<Int64> = []
+
+    package init() {}
 
     /// What of a key is compared, by the numbers of `CompareTarget` and of its field.
     private enum Target {
@@ -20,12 +22,12 @@ struct EtcdTransaction {
         case less = 2
     }
 
-    var bytes: [UInt8] { writer.bytes }
+    package var bytes: [UInt8] { writer.bytes }
 
     // MARK: Conditions
 
     /// The key has this value.
-    mutating func require(_ key: [UInt8], has value: [UInt8]) {
+    package mutating func require(_ key: [UInt8], has value: [UInt8]) {
         var compare = EtcdTransaction.compare(key, Target.value.target, .equal)
         compare.writeMessage(Target.value.field, value)
         writer.writeMessage(1, compare.bytes)
@@ -70,7 +72,7 @@ struct EtcdTransaction {
 
     // MARK: Operations
 
-    mutating func put(_ key: [UInt8], _ value: [UInt8]) {
+    package mutating func put(_ key: [UInt8], _ value: [UInt8]) {
         add(2, EtcdMessages.put(key, value))
     }
 
@@ -101,7 +103,7 @@ struct EtcdTransaction {
     }
 
     /// Whether the conditions of a transaction held, as its `TxnResponse` says.
-    static func hasSucceeded(_ response: [UInt8]) throws(MalformedMessage) -> Bool {
+    package static func hasSucceeded(_ response: [UInt8]) throws(MalformedMessage) -> Bool {
         var reader = ProtobufReader(response[...])
         var hasSucceeded = false
         while let (field, value) = try reader.next() {

@@ -5,7 +5,7 @@ import StateSystem
 /// Calls of gRPC over one connection of HTTP/2.
 ///
 /// https://github.com/grpc/grpc/blob/v1.30.0/doc/PROTOCOL-HTTP2.md
-final class HTTP2Connection {
+package final class HTTP2Connection {
     private let stream: SecureStream
     let host: String
     private var session: OpaquePointer?
@@ -22,7 +22,7 @@ final class HTTP2Connection {
     private static let windowByteCount: Int32 = 4 << 20
 
     /// A call, or a stream of messages in both directions.
-    final class Call {
+    package final class Call {
         var outgoing: [UInt8] = []
         var sentCount = 0
         var isLast: Bool

@@ -41,7 +41,7 @@ struct ProtobufWriter {
 }
 
 /// A message that is not one of protocol buffers.
-struct MalformedMessage: Error {}
+package struct MalformedMessage: Error {}
 
 /// Reads the fields of a message, in their order; unknown ones are skipped by the caller.
 struct ProtobufReader {

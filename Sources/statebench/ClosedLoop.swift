@@ -22,6 +22,8 @@ struct Plan {
     var watchConnections = 0
     /// Whether keys are set below the prefix of the first watch, or below none.
     var isWatched = false
+    /// What all keys and prefixes begin with.
+    var folder = ""
 }
 
 /// The results of a run.
@@ -61,7 +63,7 @@ final class ClosedLoop {
     /// Their poller numbers follow those of the clients.
     private var watchers: [Connection] = []
     private var random: SplitMix
-    private var getTemplate = RequestTemplate.get
+    private var getTemplate: RequestTemplate
     private var setTemplate: RequestTemplate
     private var sent = 0
     private var answered = 0
@@ -74,8 +76,9 @@ final class ClosedLoop {
         setTemplate = .set(
             valueByteCount: plan.valueByteCount,
             isNumber: plan.isNumber,
-            folder: plan.isWatched ? ClosedLoop.folder(0) : ""
+            folder: plan.folder + (plan.isWatched ? ClosedLoop.folder(0) : "")
         )
+        getTemplate = .get(folder: plan.folder)
         let writes = plan.requests / 100 * plan.writePercent
         measurement = Measurement(
             requests: plan.requests,
@@ -98,7 +101,7 @@ final class ClosedLoop {
         let connection = try Connection(socket: plan.socket)
         try connection.ask("HELLO", "3")
         for watcher in stride(from: number, to: plan.watchers, by: plan.watchConnections) {
-            try connection.ask("STATE.WATCH", ClosedLoop.folder(watcher))
+            try connection.ask("STATE.WATCH", plan.folder + ClosedLoop.folder(watcher))
         }
         try connection.becomeNonBlocking()
         try poller.add(connection.descriptor, number: plan.clients + number)

@@ -50,7 +50,7 @@ final class DeliveryAudience {
         self.route = route
         poller = try Poller()
         for number in 0..<count {
-            let connection = try route.connect()
+            let connection = try route.connectSubscriber()
             try route.subscribe(connection)
             try connection.becomeNonBlocking()
             try poller.add(connection.descriptor, number: number)

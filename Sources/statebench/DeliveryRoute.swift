@@ -16,6 +16,10 @@ struct DeliveryRoute: Sendable {
 
     let server: Server
     private let socket: String
+    /// Where subscribers are: another node of a cluster, or the same.
+    private let watchSocket: String
+    /// What the key begins with.
+    private let folder: String
     private let port: Int
 
     init(_ options: Options) throws(BenchError) {
@@ -25,6 +29,8 @@ struct DeliveryRoute: Sendable {
         }
         self.server = server
         socket = server == .etcd ? "" : try options.text("socket")
+        watchSocket = options.text("watch-socket", standard: socket)
+        folder = options.text("folder", standard: "")
         port = try options.number("port", standard: 2379)
     }
 
@@ -32,12 +38,17 @@ struct DeliveryRoute: Sendable {
         server == .etcd ? try Connection(port: port) : try Connection(socket: socket)
     }
 
+    /// The same for a subscriber.
+    func connectSubscriber() throws(BenchError) -> Connection {
+        server == .etcd ? try connect() : try Connection(socket: watchSocket)
+    }
+
     /// Subscribes, on a blocking connection, and waits for the confirmation.
     func subscribe(_ connection: Connection) throws(BenchError) {
         switch server {
         case .stated:
             try connection.ask("HELLO", "3")
-            try connection.ask("STATE.WATCH", "delivery/")
+            try connection.ask("STATE.WATCH", "\(folder)delivery/")
         case .redis, .redisStored:
             try connection.ask("SUBSCRIBE", "delivery")
         case .etcd:
@@ -64,7 +75,7 @@ struct DeliveryRoute: Sendable {
     func makeRequest(valueByteCount: Int) -> DeliveryRequest {
         let value = String(repeating: "v", count: valueByteCount)
         switch server {
-        case .stated: return request(["SET", "delivery/key", value], valueByteCount)
+        case .stated: return request(["SET", "\(folder)delivery/key", value], valueByteCount)
         case .redis: return request(["PUBLISH", "delivery", value], valueByteCount)
         case .redisStored:
             let script =

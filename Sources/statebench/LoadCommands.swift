@@ -68,5 +68,6 @@ extension Plan {
         valueByteCount = try options.number("value-bytes", standard: 64, least: 0)
         seed = try options.number("seed", standard: 1, least: 0)
         writePercent = 0
+        folder = options.text("folder", standard: "")
     }
 }

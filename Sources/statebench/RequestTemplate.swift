@@ -8,8 +8,12 @@ struct RequestTemplate {
 
     static let keyDigits = 12
 
-    static var get: RequestTemplate {
-        RequestTemplate("*2\r\n$3\r\nGET\r\n$16\r\nkey:", "\r\n")
+    /// Gets keys with `folder` before `key:`.
+    static func get(folder: String = "") -> RequestTemplate {
+        RequestTemplate(
+            "*2\r\n$3\r\nGET\r\n$\(16 + folder.utf8.count)\r\n\(folder)key:",
+            "\r\n"
+        )
     }
 
     /// Sets keys with `folder` before `key:`; the value is of letters, or a number with that many

@@ -24,13 +24,28 @@ enum Statebench {
           --pid PID          load: the server, to print its processor time for each request
           --watched          load: set keys below the first watch's prefix
           --number           load: the value is a number with that many digits
+          --folder TEXT      what keys and prefixes begin with
 
         delivery how long a value takes from one paced writer to each of many subscribers
           --server NAME      stated (STATE.WATCH, SET), redis (SUBSCRIBE, PUBLISH), redis-stored (a
                              script that also sets a key) or etcd (its JSON gateway)
           --socket PATH      for stated and redis
+          --watch-socket PATH   stated: where the subscribers are, of another daemon of a cluster
+          --folder TEXT      stated: what the key begins with
           --port N           for etcd (2379)
           --watchers N (100) --rate N a second (500) --seconds N (5) --value-bytes N (64)
+
+        etcd     puts to etcd over gRPC, closed loop; with --watch-endpoint how long a value takes from
+                 one paced writer to a watch
+          --endpoint URL     a member, such as http://127.0.0.1:2379
+          --connections N (50) --streams N of each (1) --requests N (10000) --keys N (10000)
+          --value-bytes N (64) --folder TEXT --seed N (1)
+          --guarded          transactions that compare a key and put a signature too
+          --watch-endpoint URL   the member of the watch
+          --rate N a second (100) --seconds N (5)
+
+        watches  watches as many prefixes until standard input ends; prints a line once it does
+          --socket PATH --watchers N (1000) --connections N (one each) --folder TEXT
 
         ready    waits for the first PONG and prints how long it took
           --socket PATH --timeout SECONDS (60)
@@ -88,6 +103,8 @@ enum Statebench {
         switch command {
         case "load": try LoadCommand.run(Options(arguments, flags: ["watched", "number"]))
         case "delivery": try DeliveryCommand.run(Options(arguments))
+        case "etcd": try EtcdCommand.run(Options(arguments, flags: ["guarded"]))
+        case "watches": try WatchesCommand.run(Options(arguments))
         case "mixed": try MixedCommand.run(Options(arguments))
         case "fill": try FillCommand.run(Options(arguments))
         case "ready": try ReadyCommand.run(Options(arguments))

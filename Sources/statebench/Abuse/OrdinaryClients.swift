@@ -28,7 +28,7 @@ final class OrdinaryClients {
     private let socket: String
     private let poller: Poller
     private var clients: [Client] = []
-    private var get = RequestTemplate.get
+    private var get = RequestTemplate.get()
     private var random = SplitMix(seed: 1)
     private let keyCount: Int
     private var report = Report()
