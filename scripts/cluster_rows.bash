@@ -17,11 +17,11 @@
 # prefixes below that of the cluster, beside how many it has without them.
 
 cluster_table='
-clusterset | SET, 50 clients; puts one by one         | /s | >= | 2
+clusterset | SET, 50 clients; plain puts              | /s |    |
 clustersetp50 | the same: p50                         | us |    |
 clustersetp99 | the same: p99                         | us |    |
 clusterstreams | SET; puts on 1 connection, 50 streams | /s |   |
-clusterguarded | SET; guarded puts one by one         | /s |    |
+clusterguarded | SET; guarded puts one by one         | /s | >= | 2
 clusterwatch | a watch on another node: p50           | us | <= | 1.5
 clusterwatchp99 | the same: p99                       | us |    |
 '

@@ -85,10 +85,31 @@ package final class EtcdClient {
         patience: Int64 = EtcdClient.patience
     ) throws(LinkFailure) -> [UInt8] {
         let call = try begin(method, message)
+        try wait(for: call, patience: patience)
+        guard let answer = try answer(of: call) else {
+            preconditionFailure("a call that has ended has an answer")
+        }
+        return answer
+    }
+
+    /// Makes a call that etcd may refuse, because it has no room or the node may only read.
+    ///
+    /// - Throws: ``LinkFailure/cluster(_:)`` for everything else.
+    func tryCall(_ method: Method, _ message: [UInt8]) throws(LinkFailure) {
+        let call = try begin(method, message)
+        try wait(for: call, patience: EtcdClient.patience)
+        if let status = call.status, EtcdClient.refusal(status) != nil { return }
+        _ = try answer(of: call)
+    }
+
+    private func wait(
+        for call: HTTP2Connection.Call,
+        patience: Int64
+    ) throws(LinkFailure) {
         let deadline = SystemClock.monotonicMilliseconds() + patience
         while true {
             try connection.flush()
-            if let answer = try answer(of: call) { return answer }
+            guard call.status == nil else { return }
             let left = deadline - SystemClock.monotonicMilliseconds()
             guard left > 0 else { throw .cluster("\(endpoint) does not answer") }
             var waiting = pollfd(

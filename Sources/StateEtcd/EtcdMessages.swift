@@ -98,12 +98,8 @@ package struct EtcdEntry {
     var modRevision: Int64 = 0
     /// How often the key was set since it was created.
     var version: Int64 = 0
-<<<<<<< HEAD
-    var value: [UInt8] = []
-    var lease: Int64 = 0
-=======
     package var value: [UInt8] = []
->>>>>>> 31b502456365acb657622bcfbc090e0f96b7c3d6
+    var lease: Int64 = 0
 
     init() {}
 

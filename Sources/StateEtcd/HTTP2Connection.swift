@@ -11,6 +11,7 @@ package final class HTTP2Connection {
     private var session: OpaquePointer?
     var calls: [Int32: Call] = [:]
     private var unsent: [UInt8] = []
+    private static let writeByteCount = 64 << 10
     private var room = [UInt8](repeating: 0, count: 64 << 10)
     var failure: LinkFailure?
     /// When something has come last, on the monotonic clock in milliseconds.
@@ -155,18 +156,24 @@ package final class HTTP2Connection {
     /// - Throws: ``LinkFailure/cluster(_:)``.
     func flush() throws(LinkFailure) {
         while true {
-            if unsent.isEmpty {
-                var data: UnsafePointer<UInt8>?
-                let count = nghttp2_session_mem_send(session, &data)
-                guard count >= 0 else { throw .cluster("\(host): HTTP/2 failed (\(count))") }
-                guard count > 0, let data else { return }
-                unsent = Array(UnsafeBufferPointer(start: data, count: count))
-            }
+            if unsent.isEmpty { try collect() }
+            guard !unsent.isEmpty else { return }
             switch try stream.write(unsent[...]) {
             case .moved(let count): unsent.removeFirst(count)
             case .mustWait: return
             case .ended: throw .cluster("\(host) has closed the connection")
             }
+        }
+    }
+
+    /// Takes the frames that can be sent: those of a call together, for each write is a packet.
+    private func collect() throws(LinkFailure) {
+        while unsent.count < HTTP2Connection.writeByteCount {
+            var data: UnsafePointer<UInt8>?
+            let count = nghttp2_session_mem_send(session, &data)
+            guard count >= 0 else { throw .cluster("\(host): HTTP/2 failed (\(count))") }
+            guard count > 0, let data else { return }
+            unsent += UnsafeBufferPointer(start: data, count: count)
         }
     }
 

@@ -76,9 +76,9 @@ struct MirrorStream {
 
     /// Compares all keys; the differences become one commit of the daemon.
     mutating func compare(_ reason: String) throws(LinkFailure) {
-        // First a beat, so that the position has a stamp.
+        // First a beat, so that the position has a stamp: without one, all is compared again next time.
         let value = MirrorStream.randomValue()
-        _ = try etcd.call(.put, EtcdMessages.put(beatKey, value))
+        try etcd.tryCall(.put, EtcdMessages.put(beatKey, value))
         filter.removeAll()
         var (page, limit): (EtcdRange, Int64) = (try range(from: position.prefix, 16, at: 0), 16)
         let header = page.header
@@ -212,7 +212,7 @@ struct MirrorStream {
                 continue
             }
             changes += filter.arguments(of: event)
-            if event.entry.key == beatKey { note(event) }
+            if event.entry.key == beatKey { try note(event) }
             if event.entry.key == sessionKey { session = event.entry.value }
         }
         // A link signs with one key. If others were written with it, nobody knows whose the rest is.

@@ -14,10 +14,10 @@ final class ClusterTests {
 
     convenience init() throws { try self.init(certificates: nil) }
 
-    private init(certificates: String?) throws {
+    private init(certificates: String?, quotaByteCount: Int? = nil) throws {
         self.certificates = certificates
         directory = try TemporaryDirectory()
-        etcd = try EtcdMember(certificates: certificates)
+        etcd = try EtcdMember(certificates: certificates, quotaByteCount: quotaByteCount)
         let text = """
             { cluster: { user: "\(geteuid())", node: "n1" }, limits: { valueBytes: "1KiB" },
               rules: [{ keys: "app/", backing: "cluster" }, { keys: "app/once/", writeOnce: true },
@@ -31,7 +31,7 @@ final class ClusterTests {
 
     deinit { endLink() }
 
-    private func startLink() throws {
+    private func startLink(at url: String? = nil) throws {
         let log = open(directory.path(of: "link"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
         defer { close(log) }
         let files =
@@ -40,7 +40,7 @@ final class ClusterTests {
             } ?? []
         link = try spawn(
             builtProgram("stated-etcd"),
-            (["--endpoints", etcd.url, "--socket", daemon.socketPath] + files).map {
+            (["--endpoints", url ?? etcd.url, "--socket", daemon.socketPath] + files).map {
                 Array($0.utf8)
             },
             [:],
@@ -192,6 +192,37 @@ final class ClusterTests {
         #expect(history.contains("expiry"), "\(history)")
     }
 
+    @Test func `an etcd that is full takes no changes, and the copy stays current`() throws {
+        try ClusterTests(certificates: nil, quotaByteCount: 3_000_000).fill()
+    }
+
+    private func fill() throws {
+        try waitFor("current")
+        #expect(try Statectl.run(daemon, "set", "app/a", "1").exitCode == 0)
+        let value = String(repeating: "x", count: 1 << 20)
+        let isFull = try eventually {
+            try etcd.control("put", "other", input: value).errorText.contains("space exceeded")
+        }
+        #expect(isFull)
+        let refusal = try Statectl.run(daemon, "set", "app/a", "2")
+        #expect(refusal.errorText.contains("NOSPACE etcd: "), "\(refusal)")
+        #expect(try status("cluster") == "current")
+        // A link that comes then, and has to compare.
+        endLink()
+        daemon.kill()
+        try etcd.control("compact", "\(try etcd.revision())")
+        try daemon.start()
+        try startLink()
+        try waitFor("current")
+        #expect(try Statectl.run(daemon, "get", "--fresh", "app/a").exitCode != 0)
+        #expect(try Statectl.run(daemon, "get", "app/a").text == "1\n")
+        try etcd.control("defrag")
+        try etcd.control("alarm", "disarm")
+        let isTaken = try eventually { try Statectl.run(daemon, "set", "app/a", "3").exitCode == 0 }
+        #expect(isTaken, "\(log)\(daemon.log)")
+        try expectSame()
+    }
+
     @Test func `the rules of a machine are for what its clients write`() throws {
         try waitFor("current")
         // Whatever comes at the same time is judged one after the other.
@@ -268,6 +299,25 @@ final class ClusterTests {
         kill(first, SIGCONT)
         // It has sent its own then, and a beat of the other has come.
         #expect(try eventually { try etcd.revision() > revision + 1 })
+        #expect(try etcd.values("app/") == ["app/a": "2"])
+        try expectSame()
+    }
+
+    @Test func `at most once: what an ended connection had sent changes nothing any more`() throws {
+        try waitFor("current")
+        endLink()
+        let relay = try HeldRelay(to: etcd.client)
+        try startLink(at: relay.url)
+        try waitFor("current")
+        #expect(try Statectl.run(daemon, "set", "app/a", "0").exitCode == 0)
+        relay.hold()
+        // It is sent, held, and after a while sent again by a new connection.
+        #expect(try Statectl.run(daemon, "set", "app/a", "1").exitCode == 0)
+        #expect(try Statectl.run(daemon, "set", "app/a", "2").exitCode == 0)
+        let revision = try etcd.revision()
+        relay.release()
+        // What was held has come, and then two beats.
+        #expect(try eventually { try etcd.revision() > revision + 2 })
         #expect(try etcd.values("app/") == ["app/a": "2"])
         try expectSame()
     }

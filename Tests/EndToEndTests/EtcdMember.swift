@@ -7,8 +7,10 @@ import StateTestSupport
 /// One thread at a time.
 final class EtcdMember {
     let directory: TemporaryDirectory
-    private let (client, peer): (UInt16, UInt16)
+    let client: UInt16
+    private let peer: UInt16
     private let security: [String]
+    private let quotaByteCount: Int?
     private(set) var pid: pid_t = 0
 
     /// The client's address.
@@ -16,10 +18,13 @@ final class EtcdMember {
 
     /// Starts it, and waits until it serves.
     ///
-    /// - Parameter certificates: The directory of `ca.pem`, `node.pem` and `node-key.pem`, which it
-    ///   and its clients need.
+    /// - Parameters:
+    ///   - certificates: The directory of `ca.pem`, `node.pem` and `node-key.pem`, which it
+    ///     and its clients need.
+    ///   - quotaByteCount: How large its database may become.
     /// - Throws: ``SystemFailure`` if it does not serve in time.
-    init(certificates: String? = nil) throws {
+    init(certificates: String? = nil, quotaByteCount: Int? = nil) throws {
+        self.quotaByteCount = quotaByteCount
         directory = try TemporaryDirectory()
         let ports = try EtcdMember.freePorts(2)
         (client, peer) = (ports[0], ports[1])
@@ -33,7 +38,7 @@ final class EtcdMember {
     deinit { kill() }
 
     /// Numbers that were free a moment ago.
-    private static func freePorts(_ count: Int) throws -> [UInt16] {
+    static func freePorts(_ count: Int) throws -> [UInt16] {
         var (descriptors, ports): ([Int32], [UInt16]) = ([], [])
         defer { for descriptor in descriptors { close(descriptor) } }
         for _ in 0..<count {
@@ -61,6 +66,7 @@ final class EtcdMember {
             "--listen-peer-urls", peerURL, "--initial-advertise-peer-urls", peerURL,
             "--initial-cluster", "m1=\(peerURL)", "--pre-vote", "--log-level", "error",
         ]
+        if let quotaByteCount { arguments += ["--quota-backend-bytes", "\(quotaByteCount)"] }
         if !security.isEmpty {
             let files = security.map { String($0.drop { $0 != "=" }.dropFirst()) }
             arguments += ["--trusted-ca-file", files[0], "--cert-file", files[1]]
