@@ -4,11 +4,13 @@ import StateSystem
 extension MirrorStream {
     /// The node's own key has come in the stream: everything that the cluster had when it was set
     /// came before it.
-    mutating func note(_ event: EtcdEvent) {
+    mutating func note(_ event: EtcdEvent) throws(LinkFailure) {
         stamp.beat = MirrorStamp.beat(event.isDelete ? nil : event.entry)
         guard let beat, event.entry.value == beat.value else { return }
         prove(SystemClock.monotonicMilliseconds() - beat.sentAt)
         self.beat = nil
+        // The event may come before the answer.
+        if writer?.isFull ?? false { throw .cluster("\(etcd.endpoint) has room again") }
     }
 
     mutating func beatIfDue() throws(LinkFailure) {

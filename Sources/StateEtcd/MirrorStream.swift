@@ -212,7 +212,7 @@ struct MirrorStream {
                 continue
             }
             changes += filter.arguments(of: event)
-            if event.entry.key == beatKey { note(event) }
+            if event.entry.key == beatKey { try note(event) }
             if event.entry.key == sessionKey { session = event.entry.value }
         }
         // A link signs with one key. If others were written with it, nobody knows whose the rest is.
