@@ -205,6 +205,7 @@ final class ClusterWrites {
     func refuse(_ number: Int64, _ error: StateError, _ core: KeyspaceCore) {
         guard let batch, batch.number == number else { return }
         self.batch = nil
+        for write in batch.writes where write.isAnswered { settleDoubt(write, isCommitted: false) }
         if batch.writes.count > 1 {
             // It may be because of one of them.
             for write in batch.writes { write.isAlone = true }
