@@ -75,6 +75,7 @@ class Check:
         count = self.restore(fault) if fault.is_restored else self.disturb(fault)
         self.watching.judge(is_last)
         fault.after(self.comparison)
+        self.comparison.judge_verdicts()
         self.late = fault.probes
         self.tidy()
         self.total += count
@@ -102,6 +103,7 @@ class Check:
         self.rest(0.5, 2)
         self.load.end()
         count = self.comparison.compare(calm, self.take_operations(calm))
+        self.comparison.judge_verdicts()
         self.comparison.begin()
         self.load = Load(self.cluster, [])
         self.rest(0.2, 1)

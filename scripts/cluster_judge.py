@@ -21,6 +21,8 @@ class Comparison:
         # How much of the history was compared: etcd's revision, and each daemon's; and the size of its log then.
         self.checked, self.positions, self.logs = 0, [0, 0, 0], [0, 0, 0]
         self.answers = Answers()
+        # What was compared last, for the verdicts.
+        self.unsettled = ([], [], set())
         self.verdicts = Counter()
 
     def begin(self):
@@ -50,7 +52,7 @@ class Comparison:
             self.must_have_noticed()
         commits = list(enumerate(wanted or []))
         self.answers.judge(commits, operations)
-        self.judge_verdicts(commits, operations, fault.killed if fault else set())
+        self.unsettled = (commits, operations, fault.killed if fault else set())
         return len(commits)
 
     def wait_for(self, n):
@@ -108,8 +110,12 @@ class Comparison:
 
     # Unknown outcomes
 
-    def judge_verdicts(self, commits, operations, killed):
-        """What each daemon's log says of the writes whose outcome was unknown is what etcd has."""
+    def judge_verdicts(self):
+        """What each daemon's log says of the writes whose outcome was unknown is what etcd has.
+
+        A full etcd takes no session of a link, which settles them: so this comes once there is room.
+        """
+        commits, operations, killed = self.unsettled
         made = {(key, value) for _, changes in commits for key, value in changes.items()}
         for n in range(3):
             unknown = [o for o in operations if o.node == n and o.outcome == "unknown" and o.kind != "read"]
