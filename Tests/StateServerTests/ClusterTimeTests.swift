@@ -1,3 +1,4 @@
+import Glibc
 import StateServer
 import StateSystem
 import StateTestSupport
@@ -53,6 +54,63 @@ struct ClusterTimeTests {
         let words = (batch.writes.first ?? []).joined(separator: " ")
         let wanted = sent.replacing("LATER", with: "\(later)")
         #expect(words.contains(wanted), "\(words)")
+        // Whatever keeps a time depends on it.
+        #expect(words.contains("PRESENT app/k") == (command != "SET app/k w"), "\(words)")
+    }
+
+    @Test func `a time from now on is one of a few, and none is too late to be one`() throws {
+        let (link, client) = (try FakeLink(server), try server.connect(3))
+        try client.send("SET app/k w EX 86400")
+        let time = try #require(Int64(link.batch().writes.first?.last ?? ""))
+        let day = SystemClock.wallMilliseconds() + 86_400_000
+        #expect(time % 8_192 == 0 && time > day - 5_000 && time < day + 8_192)
+        let late = try server.connect(3).ask("SET app/c w PXAT \(Int64.max - 1)")
+        #expect(
+            late.errorText?.contains("no time is after the year 10888") == true,
+            "\(late.shown)"
+        )
+    }
+
+    /// Commands that are decided after the end of the key, or of the time that they give.
+    static let lateCommands = [
+        ("INCR app/k", "SET app/k 2:TIME 8", ":8"),
+        ("PEXPIREAT app/k LATER", "SET app/k 2:LATER 7", ":1"),
+        ("PERSIST app/k", "SET app/k 2 7", ":1"),
+        ("SET app/c 1 PX 100", "SET app/c 1:TIME 1", "+OK"),
+    ]
+
+    @Test(arguments: lateCommands)
+    func `never silent: what is decided late is answered as it was tried`(
+        command: String,
+        made: String,
+        reply: String
+    ) throws {
+        let (link, client) = (try FakeLink(server), try server.connect(3))
+        let soon = SystemClock.wallMilliseconds() + 300
+        func text(_ text: String) -> String {
+            text.replacing("TIME", with: "\(soon)").replacing("LATER", with: "\(soon + 10)")
+        }
+        try link.commit("SET app/k 1:\(soon) 7")
+        try client.send(text(command))
+        let batch = try link.batch()
+        while SystemClock.wallMilliseconds() < soon + 20 { usleep(10_000) }
+        try link.commit(text(made), of: batch)
+        let answer = try client.next()
+        #expect(
+            answer == (reply == "+OK" ? .simple("OK") : .integer(Int64(reply.dropFirst()) ?? 0))
+        )
+        let isLeft = try client.ask("EXISTS app/k app/c")
+        #expect(isLeft == .integer(command.hasPrefix("PERSIST") ? 1 : 0))
+    }
+
+    @Test func `a prefix is deleted as a whole, also if a key of it has ended`() throws {
+        let (link, client) = (try FakeLink(server), try server.connect(3))
+        let keys = (10..<60).map { "SET app/p/\($0) 1 v" }.joined(separator: " ")
+        try link.commit("\(keys) SET app/p/end 1:\(SystemClock.wallMilliseconds()) v")
+        try client.send("STATE.DELETE app/p/")
+        let batch = try link.batch()
+        #expect(batch.writes.first?.contains("CLEAR") == true, "\(batch.writes)")
+        #expect(batch.writes.first?.contains("DELETE") == false, "\(batch.writes)")
     }
 
     @Test func `a change without a time removes it, whoever makes it`() throws {
@@ -98,12 +156,17 @@ struct ClusterTimeTests {
         #expect(try link.batch().writes == [[]])
     }
 
-    @Test func `a key that another machine has set is deleted here, if it is still there`() throws {
+    @Test func `a key that another machine has set is deleted here, if it is long over`() throws {
         let (link, client) = (try FakeLink(server), try server.connect(3))
-        try link.commit("SET app/k 1:\(SystemClock.wallMilliseconds()) v")
-        #expect(try client.ask("EXISTS app/k") == .integer(0))
+        let now = SystemClock.wallMilliseconds()
+        // The other machine deletes it, and its clock may be behind.
+        try link.commit("SET app/k 1:\(now) v SET app/old 1:\(now - 60_000) v")
+        #expect(try client.ask("EXISTS app/k app/old") == .integer(0))
         let end = try link.batch()
-        #expect(end.writes == [["PRESENT", "app/k", "DELETE", "app/k"]])
+        #expect(end.writes == [["PRESENT", "app/old", "DELETE", "app/old"]])
+        try link.commit("DELETE app/old", of: end)
+        usleep(1_200_000)
+        #expect(try link.arrived() == 0)
     }
 
     @Test func `cut off, a key that has ended is absent, and stays until the cluster is back`()
@@ -111,7 +174,7 @@ struct ClusterTimeTests {
     {
         let server = try ServedKeyspace { MirrorTests.mirror(&$0, staleMilliseconds: 3_000) }
         let (link, client) = (try FakeLink(server, isCurrent: false), try server.connect(3))
-        try link.commit("SET app/k 1:\(SystemClock.wallMilliseconds()) v")
+        try link.commit("SET app/k 1:\(SystemClock.wallMilliseconds() - 60_000) v")
         #expect(try client.ask("GET app/k") == .null)
         #expect(server.durable()["app/k"] == "v")
         #expect(try link.arrived() == 0)

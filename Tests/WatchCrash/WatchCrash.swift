@@ -6,13 +6,21 @@ import StateTestSupport
 ///
 /// ```
 /// watchcrash --directory DIR --seed N --seconds N --kills N
+/// watchcrash judge
 /// ```
+///
+/// The second form checks what another program has recorded; see ``SessionJudge``.
 @main
 enum WatchCrash {
     static func main() throws {
         signal(SIGPIPE, SIG_IGN)
         var options = ["--directory": "/tmp", "--seed": "1", "--seconds": "600", "--kills": "10"]
         var arguments = CommandLine.arguments.dropFirst()
+        if Array(arguments) == ["judge"] {
+            var judge = SessionJudge()
+            if let line = judge.run() { end(2, "watchcrash judge cannot read '\(line)'") }
+            return
+        }
         while let name = arguments.popFirst() {
             guard options[name] != nil, let value = arguments.popFirst() else {
                 end(2, "watchcrash takes --directory, --seed, --seconds and --kills with a value")

@@ -17,6 +17,19 @@ package final class ClusterUse {
     /// Keys that have ended by themselves and are still there: the cluster must delete them.
     private(set) var ended: [Ended] = []
 
+    /// Keys that got a time from now on.
+    private(set) var relative: Set<[UInt8]> = []
+    /// When the command was carried out first that is carried out again, in milliseconds since 1970.
+    var asOf: Int64?
+
+    /// When a command was carried out.
+    package struct Moment {
+        /// Wall time in milliseconds since 1970.
+        package let time: Int64
+        /// The same on the clock of ``Deadlines``.
+        let clock: Int64
+    }
+
     /// A key whose time has passed.
     package struct Ended {
         package let key: [UInt8]
@@ -36,7 +49,7 @@ package final class ClusterUse {
     func reset() {
         (hasOthers, isCounted, isRepeated) = (false, false, false)
         guard changed != nil || !reads.isEmpty || !prefixes.isEmpty else { return }
-        (reads, prefixes, changed) = ([:], [], nil)
+        (reads, prefixes, changed, relative) = ([:], [], nil, [])
     }
 
     func noteRead(_ key: Bytes, isPresent: Bool) {
@@ -45,6 +58,9 @@ package final class ClusterUse {
     }
 
     func noteChange(_ key: Bytes) { if changed == nil { changed = Array(key) } }
+
+    /// The key gets a time from now on, and may end a little later.
+    func noteRelative(_ key: Bytes) { relative.insert(Array(key)) }
 
     func noteOther() { hasOthers = true }
 
@@ -120,6 +136,15 @@ package struct ClusterAttempt {
 
     /// The latest time at which a key can end, in milliseconds since 1970: about the year 10889.
     package static let latest: Int64 = 1 << 48 - 1
+
+    /// A time from now on, later by an 8,192nd at most: each time is a lease of etcd, and so keys that
+    /// are renewed again and again have 16,384 of them at most.
+    static func rounded(_ expires: Int64, from now: Int64) -> Int64 {
+        let most = max(0, expires - now) >> 13
+        guard most > 1 else { return expires }
+        let step = Int64(1) << (Int64.bitWidth - 1 - most.leadingZeroBitCount)
+        return (expires + step - 1) / step * step
+    }
 
     /// So many keys are named in the signature; for more, all changes are its writer's.
     package static let namedCount = 16

@@ -39,8 +39,13 @@ extension KeyspaceCore {
         guard mirrored.holds(key) else { return use.noteOther() }
         guard !mirrored.isOwn(key) else { throw mirrored.refusal(of: key) }
         try requireLink(key, mirrored)
-        if case .with = expiry { throw KeyspaceCore.cannotBeHeld(key) }
         use.noteChange(key)
+        switch expiry {
+        case .with: throw KeyspaceCore.cannotBeHeld(key)
+        case .kept: noteRead(of: key, head)
+        case .after, .ruled: use.noteRelative(key)
+        case .at, .never: break
+        }
         guard let rule else { return }
         // What a rule has judged must be so there, too.
         let isJudged = transaction.subject != nil && rule.access.limitsAnything
@@ -98,11 +103,10 @@ extension KeyspaceCore {
         if let refusal = admission.clusterLink?.refusal { throw refusal }
         let changes = try transaction.changes.compactMap { $0 }.map {
             (change) throws(StateError) in
-            if change.isHeld { throw KeyspaceCore.cannotBeHeld(change.key) }
-            return ClusterAttempt.Change(
+            ClusterAttempt.Change(
                 key: Array(change.key),
                 value: change.value.map { Array($0) },
-                expires: change.expires.map { min($0, ClusterAttempt.latest) }
+                expires: try attemptedExpiry(of: change, use)
             )
         }
         let deleted = deletedRanges(changes, mirrored)
@@ -117,6 +121,23 @@ extension KeyspaceCore {
             cause: cause._withUnsafeGuaranteedRef { $0.bytes },
             isAlone: use.isCounted
         )
+    }
+
+    private func attemptedExpiry(
+        of change: Record,
+        _ use: ClusterUse
+    ) throws(StateError) -> Int64? {
+        if change.isHeld { throw KeyspaceCore.cannotBeHeld(change.key) }
+        guard let expires = change.expires else { return nil }
+        guard expires <= ClusterAttempt.latest else {
+            throw StateError(
+                .rejected,
+                "key \(StateError.quoted(change.key)) belongs to the cluster, where no time is after "
+                    + "the year 10888: set it without one"
+            )
+        }
+        guard use.relative.contains(Array(change.key)) else { return expires }
+        return ClusterAttempt.rounded(expires, from: transaction.time)
     }
 
     /// The ranges whose keys are all deleted, instead of many deletes.
@@ -136,7 +157,9 @@ extension KeyspaceCore {
         var isWhole = prefix.starts(with: mirrored.bytes)
         prefix.withUnsafeBytes { bytes in
             entries.live.forEach(prefix: bytes, after: nil) { record in
-                if !record.isDeleted, !mirrored.isOwn(record.key) { isWhole = false }
+                if !record.isDeleted, !isDue(record), !mirrored.isOwn(record.key) {
+                    isWhole = false
+                }
                 return isWhole
             }
         }
@@ -197,49 +220,11 @@ extension KeyspaceCore {
             default: return false
             }
             change.count(as: other.version)
-            if change.storedExpiry != other.expires { setDeadline(of: change, to: other.expires) }
+            if change.hasDeadline || other.expires != nil {
+                setDeadline(of: change, to: other.expires)
+            }
         }
         return true
-    }
-
-    /// Gives a version of the open transaction another deadline.
-    private func setDeadline(of version: Record, to expires: Int64?) {
-        var fields = fields(of: version, version: version.version)
-        (fields.expires, fields.isRenewal) = (expires, version.isRenewal)
-        fields.operation = version.operation
-        let record = Record.make(
-            fields,
-            key: version.key,
-            value: version.value,
-            in: &entries.pool
-        )
-        put(record, onto: entries.live.slot(for: version.key), due: expires.map { due(at: $0) })
-    }
-
-    /// A wall time on the clock of ``Deadlines``.
-    func due(at expires: Int64) -> Int64 {
-        entries.deadline(at: expires)
-            ?? Deadlines.deadline(of: expires, at: entries.clock(), wallTime: transaction.time)
-    }
-
-    /// Keys whose time has passed since the last call.
-    package func takeEnded() -> [ClusterUse.Ended] { transaction.cluster?.takeEnded() ?? [] }
-
-    /// The cluster has deleted keys whose time had passed.
-    package func noteExpired(_ count: Int) { entries.deadlines.noteExpired(count) }
-
-    /// The delete of a key whose time has passed; nil if it is not there, or has more time.
-    package func attemptToEnd(_ key: [UInt8]) -> ClusterAttempt? {
-        let head = key.withUnsafeBytes { entries.head($0) }
-        guard let head, !head.isDeleted, isDue(head) else { return nil }
-        return ClusterAttempt(
-            changes: [ClusterAttempt.Change(key: key, value: nil, expires: nil)],
-            reads: [key: true],
-            ranges: [],
-            deleted: [],
-            cause: Array("\(Cause.expiry)".utf8),
-            isAlone: false
-        )
     }
 }
 

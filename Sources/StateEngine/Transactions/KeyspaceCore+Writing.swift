@@ -75,7 +75,7 @@ extension KeyspaceCore {
         default: break
         }
         let now = write.clock ?? entries.clock()
-        return Deadlines.deadline(of: expires, at: now, wallTime: transaction.time)
+        return Deadlines.deadline(of: expires, at: now, wallTime: transaction.presentTime)
     }
 
     /// Whether the open transaction has set the value of a version.

@@ -42,7 +42,8 @@ package struct Transaction: ~Copyable {
         _ record: Record,
         _ expiry: Expiry
     ) throws(StateError) {
-        if let time = expiry.time(from: core.transaction.time), time <= core.transaction.time {
+        let present = core.transaction.presentTime
+        if let time = expiry.time(from: present), time <= present {
             try delete(key)
         } else if let value = record.value {
             try core.set(key, to: value, isConditional: true, expiry: expiry, isRenewal: true)
@@ -139,6 +140,8 @@ package struct OpenTransaction: ~Copyable {
     package private(set) var revision: Int64 = 0
     /// Milliseconds since 1970.
     private(set) var time: Int64 = 0
+    /// From when times are counted: a command that is carried out again is as old as it was.
+    var presentTime: Int64 { cluster?.asOf ?? time }
     /// Who needs permission; nil if everything is allowed.
     var subject: Subject?
     /// Held by its session, which outlives the transaction.

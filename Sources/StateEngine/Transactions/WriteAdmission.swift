@@ -173,7 +173,7 @@ extension KeyspaceCore {
             }
             return rule.lifetimeMilliseconds.map { transaction.time + $0 }
         case .never: return nil
-        case .after, .at: return expiry.time(from: transaction.time)
+        case .after, .at: return expiry.time(from: transaction.presentTime)
         case .with(let lifetime): return try holder(lifetime, of: key, current).stored
         }
     }

@@ -112,16 +112,18 @@ struct ClusterDecision {
             core.goOnDecided(by: cause, owner: nil)
             return try mirror(made, &transaction)
         }
-        var context = CommandContext(connection, in: core, at: time)
+        var context = CommandContext(connection, in: core, at: write.moment.time)
         context.round = .decided
         context.execution = CommandContext.Execution(visitsLeft: .max)
         core.goOnDecided(by: context.cause, owner: nil, seenBy: context.restriction)
         let place = connection.outbound.bytes.count
         var failure: StateError?
-        do throws(StateError) {
-            try write.run(&context)
-        } catch {
-            failure = error
+        core.asOf(write.moment) {
+            do throws(StateError) {
+                try write.run(&context)
+            } catch {
+                failure = error
+            }
         }
         context.endExecution()
         replies.append((write, place))

@@ -35,12 +35,15 @@ extension ClusterWrites {
     }
 
     func doubt(_ write: ClusterWrite, _ core: KeyspaceCore) {
-        doubts.asked += 1
-        fail(write, mirror.outcomeUnknown, core)
+        // What only asks for the newest state changes nothing.
+        let isChange = !write.attempt.changes.isEmpty
+        if isChange { doubts.asked += 1 }
+        fail(write, isChange ? mirror.outcomeUnknown : mirror.tookTooLong, core)
         write.isAnswered = true
     }
 
     func settleDoubt(_ write: ClusterWrite, isCommitted: Bool) {
+        guard !write.attempt.changes.isEmpty else { return }
         if isCommitted { doubts.committed += 1 } else { doubts.notCommitted += 1 }
         let name = String(decoding: write.attempt.cause, as: UTF8.self)
         let key = write.attempt.changes.first?.key ?? []

@@ -17,6 +17,8 @@ final class ClusterWrite {
     var attempt: ClusterAttempt
     /// The newest revision here when it was carried out last.
     var triedAt: Int64 = 0
+    /// When that was.
+    var moment: ClusterUse.Moment
     /// How often what it had read had changed.
     var failureCount = 0
     /// Whether its client has the answer that the outcome is unknown.
@@ -27,8 +29,10 @@ final class ClusterWrite {
     init(
         _ offer: ClusterOffer,
         _ connection: Connection,
+        at moment: ClusterUse.Moment,
         _ run: @escaping (inout CommandContext) throws(StateError) -> Void
     ) {
+        self.moment = moment
         (attempt, hasWatched, isAlone) = (offer.attempt, offer.hasWatched, offer.isLong)
         (self.connection, self.run) = (connection, run)
     }
@@ -49,7 +53,7 @@ final class ClusterWrites {
     let gate: ReplyGate
     var waiting: [ClusterWrite] = []
     /// Keys that have ended by themselves and are still there; after a failure they come again.
-    private var ended: [[UInt8]] = []
+    var ended: [[UInt8]] = []
     /// What the link has sent, or is about to.
     private(set) var batch: Batch?
     /// What the link can send at once; nil until it has said that it can.
@@ -76,8 +80,6 @@ final class ClusterWrites {
     private static let tryNanoseconds: Int64 = 500_000
     /// How often a command is tried if what it had read changes.
     private static let failureLimit = 16
-    /// So many keys that have ended wait at most.
-    private static let endedCount = 1_024
     /// How long a client waits, in milliseconds.
     static let patience: Int64 = 10_000
 
@@ -96,7 +98,7 @@ final class ClusterWrites {
         _ run: @escaping (inout CommandContext) throws(StateError) -> Void
     ) {
         connection.inbound.awaitsLateReply = true
-        let write = ClusterWrite(offer, connection, run)
+        let write = ClusterWrite(offer, connection, at: core.moment(at: gate.turn.time), run)
         write.triedAt = core.newestRevision
         connection.inbound.offeredByteCount = byteCount + write.attempt.byteCount
         gate.timers.advance(.cluster, to: write.since + ClusterWrites.patience)
@@ -133,29 +135,6 @@ final class ClusterWrites {
         if !forming.attempts.isEmpty { send(forming, core) }
     }
 
-    private func addEnded(to forming: inout FormingBatch, _ core: KeyspaceCore) {
-        while let key = ended.last {
-            if let attempt = core.attemptToEnd(key), !forming.addEnd(attempt) { return }
-            ended.removeLast()
-        }
-    }
-
-    /// Takes keys that have ended by themselves: the machine that has set one deletes it at once,
-    /// others later, if it is still there.
-    func take(_ ended: [ClusterUse.Ended]) {
-        guard !ended.isEmpty, mirror.refusal == nil else { return }
-        for key in ended where key.age >= delay(of: key.cause) { self.ended.append(key.key) }
-        // The others come again in a second.
-        self.ended = Array(self.ended.suffix(ClusterWrites.endedCount))
-    }
-
-    /// How long after its end a key is deleted from here, in milliseconds.
-    private func delay(of cause: Cause) -> Int64 {
-        // A client of this machine has a process number, and no node.
-        guard cause.pid == 0 || cause.command.contains("@") else { return 0 }
-        return 1_000 * Int64(1 + mirror.options.node.utf8.reduce(0) { $0 + Int($1) } % 3)
-    }
-
     /// Carries a command out; if that changes nothing in the cluster, it is answered.
     ///
     /// - Returns: Whether the cluster must decide.
@@ -178,6 +157,7 @@ final class ClusterWrites {
         if let offer = context.takeOffer() {
             connection.outbound.bytes.truncate(to: start)
             (write.attempt, write.triedAt) = (offer.attempt, core.newestRevision)
+            write.moment = core.moment(at: gate.turn.time)
             return true
         }
         endWaiting(connection)
@@ -236,6 +216,8 @@ final class ClusterWrites {
     func refuse(_ number: Int64, _ error: StateError, _ core: KeyspaceCore) {
         guard let batch, batch.number == number else { return }
         self.batch = nil
+        // Its client has its answer: the log says what it was.
+        for write in batch.writes where write.isAnswered { settleDoubt(write, isCommitted: false) }
         if batch.isShared {
             // It may be because of one of them.
             for write in batch.writes { write.isAlone = true }
