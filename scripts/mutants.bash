@@ -106,6 +106,12 @@ mutants=(
     's/return isSame ? nil : "etcd was restored from a backup"/return isSame ? nil : nil/'
     "STATED_TEST=1" "ClusterTests"
 
+    "mirror-leader"
+    "never silent: a member that has lost the others does not say so"
+    "Sources/StateEtcd/HTTP2Connection.swift"
+    's/, ("hasleader", "true"),/,/'
+    "STATED_TEST=1" "ClusterTests"
+
     # One for each way in which a change of a cluster could be made twice, or on what has changed.
     "cluster-session"
     "at most once: a batch of a link whose session has ended is made"
@@ -121,7 +127,7 @@ mutants=(
 
     "cluster-end"
     "atomic: a key whose time has passed is deleted although it was set anew"
-    "Sources/StateEngine/Cluster/KeyspaceCore+Attempting.swift"
+    "Sources/StateEngine/Cluster/KeyspaceCore+Ending.swift"
     's/reads: \[key: true\],/reads: [:],/'
     "STATED_TEST=1" "ClusterTimeTests"
 

@@ -10,6 +10,9 @@ final class EtcdMember {
     let client: UInt16
     private let peer: UInt16
     private let security: [String]
+    private let name: String
+    /// All members, as `--initial-cluster` has them.
+    private var cluster: String
     private let quotaByteCount: Int?
     private(set) var pid: pid_t = 0
 
@@ -27,12 +30,33 @@ final class EtcdMember {
         self.quotaByteCount = quotaByteCount
         directory = try TemporaryDirectory()
         let ports = try EtcdMember.freePorts(2)
-        (client, peer) = (ports[0], ports[1])
+        (client, peer, name) = (ports[0], ports[1], "m1")
+        cluster = "m1=http://127.0.0.1:\(peer)"
         security =
             certificates.map {
                 ["--cacert=\($0)/ca.pem", "--cert=\($0)/node.pem", "--key=\($0)/node-key.pem"]
             } ?? []
         try start()
+    }
+
+    /// One of several.
+    private init(_ name: String) throws {
+        directory = try TemporaryDirectory()
+        let ports = try EtcdMember.freePorts(2)
+        (client, peer, self.name) = (ports[0], ports[1], name)
+        (security, cluster, quotaByteCount) = ([], "", nil)
+    }
+
+    /// Starts a cluster of several members, and waits until each serves.
+    static func cluster(of count: Int) throws -> [EtcdMember] {
+        let members = try (1...count).map { try EtcdMember("m\($0)") }
+        let cluster = members.map { "\($0.name)=\($0.peerURL)" }.joined(separator: ",")
+        for member in members {
+            member.cluster = cluster
+            try member.launch()
+        }
+        for member in members { try member.waitUntilItServes() }
+        return members
     }
 
     deinit { kill() }
@@ -60,11 +84,16 @@ final class EtcdMember {
     }
 
     func start() throws {
+        try launch()
+        try waitUntilItServes()
+    }
+
+    private func launch() throws {
         var arguments = [
-            "--name", "m1", "--data-dir", directory.path(of: "etcd"),
+            "--name", name, "--data-dir", directory.path(of: "etcd"),
             "--listen-client-urls", url, "--advertise-client-urls", url,
             "--listen-peer-urls", peerURL, "--initial-advertise-peer-urls", peerURL,
-            "--initial-cluster", "m1=\(peerURL)", "--pre-vote", "--log-level", "error",
+            "--initial-cluster", cluster, "--pre-vote", "--log-level", "error",
         ]
         if let quotaByteCount { arguments += ["--quota-backend-bytes", "\(quotaByteCount)"] }
         if !security.isEmpty {
@@ -84,6 +113,9 @@ final class EtcdMember {
             [:],
             descriptors: [null, log, log]
         )
+    }
+
+    private func waitUntilItServes() throws {
         guard try eventually({ try control("endpoint", "health").exitCode == 0 }) else {
             throw SystemFailure("etcd does not serve: \(try readFile(directory.path(of: "log")))")
         }
