@@ -176,7 +176,8 @@ final class ClusterTests {
         #expect(try Statectl.run(daemon, "delete", "app/brief/k").exitCode == 0)
         // Its time is the number of a lease, which keys may share.
         let leases = try etcd.control("lease", "list").text.split(separator: "\n").dropFirst()
-        #expect((3...5).contains(leases.count) && leases.allSatisfy { $0.hasPrefix("5354") }, "\(leases)")
+        #expect((3...5).contains(leases.count), "\(leases)")
+        #expect(leases.allSatisfy { $0.hasPrefix("5354") }, "\(leases)")
         endLink()
         daemon.kill()
         try etcd.put([("app/p", "2")])
