@@ -199,6 +199,23 @@ struct ClusterTimeTests {
         #expect(try client.ask("TTL app/a") == .integer(-1))
     }
 
+    @Test func `bounded: keys that have ended do not wait for ever behind commands`() throws {
+        let (link, clients) = (
+            try FakeLink(server), try (0..<70).map { _ in try server.connect(3) }
+        )
+        try link.commit("SET app/old 1:\(SystemClock.wallMilliseconds() - 60_000) v")
+        let end = ["PRESENT", "app/old", "DELETE", "app/old"]
+        let first = try link.batch()
+        #expect(first.writes == [end])
+        for (index, client) in clients.enumerated() { try client.send("SET app/k\(index) 1") }
+        // It comes again, and has room beside the commands of others; the batch before had none.
+        usleep(1_100_000)
+        try link.commit("", of: first)
+        let second = try link.batch()
+        #expect(second.writes.last == end && second.writes.count > 50, "\(second.writes.count)")
+        #expect(second.writers.hasSuffix("expiry:\tapp/old"))
+    }
+
     @Test func `never silent: what ends with a client is refused by name`() throws {
         let (link, client) = (try FakeLink(server), try server.connect(3))
         let reply = try client.ask("STATE.SET app/k v LIFETIME connection")

@@ -43,7 +43,8 @@ extension KeyspaceCore {
         switch expiry {
         case .with: throw KeyspaceCore.cannotBeHeld(key)
         case .kept: noteRead(of: key, head)
-        case .after, .ruled: use.noteRelative(key)
+        case .after: use.noteRelative(key)
+        case .ruled: if rule?.lifetimeMilliseconds != nil { use.noteRelative(key) }
         case .at, .never: break
         }
         guard let rule else { return }

@@ -6,6 +6,8 @@ import StateWire
 struct FormingBatch {
     /// So many commands are decided together at most.
     private static let limit = 64
+    /// So many of them may be keys that have ended, however many commands wait.
+    private static let reservedCount = 8
 
     private let bounds: ClusterWrites.Bounds
     private(set) var writes: [ClusterWrite] = []
@@ -17,11 +19,22 @@ struct FormingBatch {
     private var operationCount = 0
     private(set) var isFull = false
 
-    init(_ bounds: ClusterWrites.Bounds) { self.bounds = bounds }
+    /// How many commands there is room for.
+    private let commandCount: Int
+    /// Whether no command can be added.
+    var hasAllCommands: Bool { isFull || writes.count == commandCount }
+
+    /// - Parameters:
+    ///   - bounds: What etcd takes.
+    ///   - endedCount: How many keys that have ended wait for it.
+    init(_ bounds: ClusterWrites.Bounds, endedCount: Int) {
+        self.bounds = bounds
+        commandCount = FormingBatch.limit - min(endedCount, FormingBatch.reservedCount)
+    }
 
     /// - Returns: False if it must wait for the next one.
     mutating func add(_ write: ClusterWrite) -> Bool {
-        guard add(write.attempt, isAlone: write.isAlone) else { return false }
+        guard !hasAllCommands, add(write.attempt, isAlone: write.isAlone) else { return false }
         writes.append(write)
         return true
     }

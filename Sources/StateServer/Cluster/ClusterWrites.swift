@@ -54,6 +54,8 @@ final class ClusterWrites {
     var waiting: [ClusterWrite] = []
     /// Keys that have ended by themselves and are still there; after a failure they come again.
     var ended: [[UInt8]] = []
+    /// Whether there was no room for any of them in the last batch.
+    private var isEndedOwed = false
     /// What the link has sent, or is about to.
     private(set) var batch: Batch?
     /// What the link can send at once; nil until it has said that it can.
@@ -113,11 +115,28 @@ final class ClusterWrites {
     /// Sends the next batch: what came while the one before was under way, or in this turn.
     func form(_ core: KeyspaceCore) {
         guard canSend, let bounds else { return }
-        var forming = FormingBatch(bounds)
+        var forming = FormingBatch(bounds, endedCount: ended.count)
+        let isTheirs = isEndedOwed
+        if isTheirs { addEnded(to: &forming, core) }
+        if forming.attempts.isEmpty {
+            addWaiting(to: &forming, bounds, core)
+            addEnded(to: &forming, core)
+        }
+        isEndedOwed =
+            !isTheirs && !ended.isEmpty && forming.attempts.count == forming.writes.count
+        if !forming.attempts.isEmpty { send(forming, core) }
+    }
+
+    private func addWaiting(
+        to forming: inout FormingBatch,
+        _ bounds: Bounds,
+        _ core: KeyspaceCore
+    ) {
         var kept: [ClusterWrite] = []
         let deadline = clinux_monotonic_nanoseconds() + ClusterWrites.tryNanoseconds
         for (index, write) in waiting.enumerated() {
-            guard index == 0 || clinux_monotonic_nanoseconds() < deadline, !forming.isFull else {
+            guard index == 0 || clinux_monotonic_nanoseconds() < deadline, !forming.hasAllCommands
+            else {
                 kept += waiting[index...]
                 break
             }
@@ -131,8 +150,6 @@ final class ClusterWrites {
             }
         }
         waiting = kept
-        addEnded(to: &forming, core)
-        if !forming.attempts.isEmpty { send(forming, core) }
     }
 
     /// Carries a command out; if that changes nothing in the cluster, it is answered.
