@@ -1,7 +1,7 @@
 /// The lease of a value that ends by itself: its number is the time.
 ///
-/// So the time comes with each event and each row, whoever sets the key without a lease removes it,
-/// and etcd deletes the key if no daemon is left that does. Daemons delete it at its time: a lease
+/// So the time comes with each event and each row, a change without a lease removes it, and etcd
+/// deletes the key if no daemon is left that does. Daemons delete it at its time: a lease
 /// begins anew when etcd has another leader.
 enum MirrorLease {
     /// The upper bytes of the number, `ST`: other leases have random numbers.

@@ -68,6 +68,31 @@ struct ClusterOutcomeTests {
         #expect(server.durable() == ["app/a": "x", "app/n": "1"])
     }
 
+    @Test func `what only asks for the newest state has no unknown outcome`() throws {
+        let (link, client) = (try FakeLink(server), try server.connect(3))
+        try client.send("STATE.SET app/a 1 IFREV 7")
+        #expect(try link.batch().writes == [[]])
+        for step in ["BEGIN", "RESYNC h1 compacted", "ROWS app/a 1 x", "SYNCED 20 9:s"] {
+            try link.take(step)
+        }
+        let answer = try client.next().errorText
+        #expect(answer?.hasPrefix("AWAY app/: the cluster did not answer") == true)
+        #expect(try client.ask("STATE.STATUS")["cluster_unknown"] == .integer(0))
+    }
+
+    @Test func `never silent: an unknown outcome that etcd has refused has its verdict`() throws {
+        let (link, client) = (try FakeLink(server), try server.connect(3))
+        try client.send("SET app/a 1")
+        let batch = try link.batch()
+        // Ten seconds later.
+        #expect(try client.next().errorText?.hasPrefix("OUTCOMEUNKNOWN") == true)
+        #expect(try client.ask("STATE.STATUS")["cluster_unknown_lost"] == .integer(0))
+        try link.take("FAILED \(batch.number) NOPERM denied")
+        let status = try client.ask("STATE.STATUS")
+        #expect(status["cluster_unknown"] == .integer(1))
+        #expect(status["cluster_unknown_lost"] == .integer(1))
+    }
+
     @Test func `a refusal is for the command that caused it`() throws {
         let link = try FakeLink(server)
         let clients = try (0..<3).map { _ in try server.connect(3) }

@@ -96,6 +96,10 @@ package struct ClusterAttempt {
         package let expires: Int64?
     }
 
+    /// What the cluster has made of a key: its new value, nil if it was deleted, its version, and when
+    /// it ends by itself, in milliseconds since 1970.
+    package typealias Decided = (value: Bytes?, version: Int64, expires: Int64?)
+
     /// Keys from `start` to `end`, without it.
     package struct Range {
         package let start: [UInt8]
@@ -137,8 +141,13 @@ package struct ClusterAttempt {
     /// The latest time at which a key can end, in milliseconds since 1970: about the year 10889.
     package static let latest: Int64 = 1 << 48 - 1
 
-    /// A time from now on, later by an 8,192nd at most: each time is a lease of etcd, and so keys that
-    /// are renewed again and again have 16,384 of them at most.
+    /// Within so many milliseconds a time that a client names is kept as it is.
+    static let exactTime: Int64 = 86_400_000
+
+    /// A time that is later by an 8,192nd of what is left, at most.
+    ///
+    /// Each time is a lease of etcd, which stays until then. So keys that are renewed again and again
+    /// have 16,384 of them at most, and nobody can leave ever more that end in a thousand years.
     static func rounded(_ expires: Int64, from now: Int64) -> Int64 {
         let most = max(0, expires - now) >> 13
         guard most > 1 else { return expires }

@@ -137,8 +137,9 @@ extension KeyspaceCore {
                     + "the year 10888: set it without one"
             )
         }
-        guard use.relative.contains(Array(change.key)) else { return expires }
-        return ClusterAttempt.rounded(expires, from: transaction.time)
+        let isFar = expires - transaction.time > ClusterAttempt.exactTime
+        guard isFar || use.relative.contains(Array(change.key)) else { return expires }
+        return min(ClusterAttempt.rounded(expires, from: transaction.time), ClusterAttempt.latest)
     }
 
     /// The ranges whose keys are all deleted, instead of many deletes.
@@ -203,12 +204,11 @@ extension KeyspaceCore {
     ///
     /// - Parameters:
     ///   - start: The first of them.
-    ///   - decided: For each key its new value, nil if it was deleted, its version, and when it ends
-    ///     by itself.
+    ///   - decided: The changes of the cluster.
     /// - Returns: Whether they are the same.
     package func conforms(
         from start: Int,
-        to decided: [[UInt8]: (value: Bytes?, version: Int64, expires: Int64?)]
+        to decided: [[UInt8]: ClusterAttempt.Decided]
     ) -> Bool {
         let made = transaction.changes[start...].compactMap { $0 }
         guard made.count == decided.count else { return false }

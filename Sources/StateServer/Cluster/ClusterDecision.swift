@@ -7,7 +7,7 @@ struct ClusterDecision {
     /// The changes of a command that waits here.
     private struct Made {
         let write: ClusterWrite
-        let changes: [[UInt8]: (value: Bytes?, version: Int64, expires: Int64?)]
+        let changes: [[UInt8]: ClusterAttempt.Decided]
     }
 
     private let changes: [Command.MirrorChange]
@@ -44,7 +44,7 @@ struct ClusterDecision {
             for write in batch.writes {
                 let own = take(write.attempt.changes.lazy.map(\.key))
                 guard !own.isEmpty else { continue }
-                var decided: [[UInt8]: (value: Bytes?, version: Int64, expires: Int64?)] = [:]
+                var decided: [[UInt8]: ClusterAttempt.Decided] = [:]
                 for change in own {
                     decided[Array(change.key)] = (change.value, change.version, change.expires)
                 }

@@ -163,7 +163,7 @@ extension Mirror: ClusterLink {
     var tookTooLong: StateError {
         StateError(
             .away,
-            "\(options.prefix.text): the cluster did not take the change for "
+            "\(options.prefix.text): the cluster did not answer for "
                 + "\(ClusterWrites.patience / 1_000) s, and nothing was changed: \(reason)"
         )
     }
