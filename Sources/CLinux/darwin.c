@@ -58,12 +58,6 @@ int64_t clinux_boottime_milliseconds(void) {
 
 void clinux_schedule_as_batch(void) {}
 
-// There is no such call.
-int clinux_place_thread(uintptr_t thread, int processor) {
-    (void)thread, (void)processor;
-    return 0;
-}
-
 void clinux_name_thread(const char *name) { pthread_setname_np(name); }
 
 char *const *clinux_arguments(int *count) {

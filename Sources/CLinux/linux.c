@@ -220,6 +220,13 @@ void clinux_schedule_as_batch(void) {
     sched_setscheduler(0, SCHED_BATCH, &none);
 }
 
+int clinux_processor_count(void) {
+    cpu_set_t processors;
+    if (sched_getaffinity(0, sizeof processors, &processors) == 0) return CPU_COUNT(&processors);
+    // There are more than a set has room for.
+    return CPU_SETSIZE;
+}
+
 int clinux_current_processor(void) { return sched_getcpu(); }
 
 _Static_assert(
@@ -238,21 +245,6 @@ int clinux_leave_processor(int processor, struct clinux_processors *before) {
 
 void clinux_use_processors(const struct clinux_processors *processors) {
     sched_setaffinity(0, sizeof(cpu_set_t), (const cpu_set_t *)processors);
-}
-
-int clinux_place_thread(uintptr_t thread, int processor) {
-    cpu_set_t processors;
-    if (processor >= CPU_SETSIZE) return 0;
-    if (processor >= 0) {
-        CPU_ZERO(&processors);
-        CPU_SET(processor, &processors);
-    } else {
-        if (pthread_getaffinity_np((pthread_t)thread, sizeof processors, &processors) != 0) return 0;
-        if (CPU_COUNT(&processors) > 1) return 1;
-        // The first thread's number is that of the process.
-        if (sched_getaffinity(getpid(), sizeof processors, &processors) != 0) return 0;
-    }
-    return pthread_setaffinity_np((pthread_t)thread, sizeof processors, &processors) == 0;
 }
 
 void clinux_reserve_descriptors(int count) {

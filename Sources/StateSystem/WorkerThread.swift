@@ -59,17 +59,6 @@ package final class WorkerThread: Sendable {
         handle.withLock { handle in handle == clinux_current_thread() }
     }
 
-    /// Lets the thread, and those that it starts, run on one processor alone.
-    ///
-    /// - Parameter processor: Its number; nil for all that the first thread may use.
-    /// - Returns: Whether that was possible.
-    package func place(onProcessor processor: Int32?) -> Bool {
-        handle.withLock { handle in
-            guard let handle else { return false }
-            return clinux_place_thread(handle, processor ?? -1) != 0
-        }
-    }
-
     /// Waits until the thread has ended; does nothing if it was not started or was joined before.
     package func join() {
         let thread = handle.withLock { handle in

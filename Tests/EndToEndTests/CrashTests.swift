@@ -5,7 +5,7 @@ import Testing
 
 /// What a crash leaves, and that the check of it finds what it should.
 struct CrashTests {
-    @Test func `every law holds over three crashes among 8 writers`() throws {
+    @Test func `every law holds over crashes among 1, 8 and 32 writers`() throws {
         let programs = builtProgram("stated").split(separator: "/").dropLast()
         let result = try runCommand(
             "\(packageRoot)/scripts/crash",

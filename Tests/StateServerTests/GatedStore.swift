@@ -15,6 +15,8 @@ final class GatedStore: HistoryBacking {
         /// Readings that were begun.
         var readingCount = 0
         var compacted: Int64 = 0
+        /// The thread of the last commit.
+        var committer = ""
     }
 
     private let directory: TemporaryDirectory
@@ -51,6 +53,9 @@ final class GatedStore: HistoryBacking {
     /// Waits until a commit waits.
     func waitForCommit() -> Bool { gates.wait { $0.waitingCommits > 0 } }
 
+    /// The name of the thread that has made the last commit.
+    var committer: String { gates.current.committer }
+
     /// From now on the history says that it begins there.
     func compact(to revision: Int64) { gates.update { $0.compacted = revision } }
 
@@ -61,7 +66,11 @@ final class GatedStore: HistoryBacking {
     }
 
     func commit(_ batch: borrowing CommitBatch) throws {
-        gates.update { $0.waitingCommits += 1 }
+        let name = try readFile("/proc/thread-self/comm")
+        gates.update {
+            $0.waitingCommits += 1
+            $0.committer = String(decoding: name.dropLast(), as: UTF8.self)
+        }
         _ = gates.wait { !$0.holdsCommits }
         gates.update { $0.waitingCommits -= 1 }
         try store.commit(batch)

@@ -118,6 +118,8 @@ int clinux_start_companion(int *original);
 /// Replaces this process by a program that is found by PATH; returns only if that fails, with errno.
 void clinux_become(char *const arguments[], char *const environment[]);
 
+/// How many processors the calling thread may use; at least 1.
+int clinux_processor_count(void);
 /// The number of the processor that the calling thread runs on; -1 if unknown.
 int clinux_current_processor(void);
 
@@ -260,11 +262,6 @@ void clinux_join_thread(uintptr_t thread);
 void clinux_detach_thread(uintptr_t thread);
 /// The calling thread; the system uses the numbers of ended threads again.
 uintptr_t clinux_current_thread(void);
-/// Lets a thread run on `processor` alone. If that is negative, one that may run on a single
-/// processor gets all that the process's first thread may use; others keep what they have.
-///
-/// Returns 1 if that was possible; on a processor beyond 1,023 it is not.
-int clinux_place_thread(uintptr_t thread, int processor);
 
 /// CLOCK_MONOTONIC in nanoseconds.
 int64_t clinux_monotonic_nanoseconds(void);

@@ -11,14 +11,6 @@ extension LocalKeyspace {
     /// Whether commits wait and nobody takes them, which may be so for a moment.
     package var neglectsCommits: Bool { queue.state.withLock { $0.isNeglected } }
 
-    /// Lets the commit thread run on one processor alone.
-    ///
-    /// - Parameter processor: Its number; nil for all that the first thread may use.
-    /// - Returns: Whether that was possible.
-    package func placeCommitThread(onProcessor processor: Int32?) -> Bool {
-        queue.thread.place(onProcessor: processor)
-    }
-
     /// How many changes have their answers although storage does not have them yet, and their bytes
     /// of keys and values.
     package var deferred: (count: Int, byteCount: Int) {

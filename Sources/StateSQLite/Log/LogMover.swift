@@ -1,4 +1,3 @@
-import CLinux
 import CSQLite
 import StateEngine
 import StateSystem
@@ -55,8 +54,6 @@ final class LogMover: @unchecked Sendable {
         }
         hasEnded.store(false, ordering: .relaxed)
         isMoving = thread.tryStart { [self] in
-            // The commit thread, which starts it, may be bound to the processor of the loop.
-            _ = clinux_place_thread(clinux_current_thread(), -1)
             result = .some(move())
             hasEnded.store(true, ordering: .releasing)
         }

@@ -195,8 +195,8 @@ final class Registry {
 
     var hasPaused: Bool { !paused.isEmpty }
     var hasAdvancing: Bool { !advancing.isEmpty }
-    /// Whether exactly one connection holds replies.
-    var hasLoneHolder: Bool { holding.count == 1 }
+    /// How many connections hold replies.
+    var holderCount: Int { holding.count }
 
     /// CONFIG RESETSTAT.
     func resetCounts() {

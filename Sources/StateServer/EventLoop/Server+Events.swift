@@ -235,6 +235,8 @@ package final class Wakeup: Sendable {
         static let storage = Reasons(rawValue: 1)
         static let history = Reasons(rawValue: 2)
         static let configuration = Reasons(rawValue: 4)
+        /// None: the loop runs, and will take the others.
+        fileprivate static let held = Reasons(rawValue: 8)
     }
 
     init() {
@@ -255,8 +257,12 @@ package final class Wakeup: Sendable {
         _ = write(descriptor, &one, 8)
     }
 
+    /// Lets nobody write until the reasons are taken: the loop runs, and will take them.
+    func hold() { _ = reasons.bitwiseOr(Reasons.held.rawValue, ordering: .sequentiallyConsistent) }
+
     /// Takes the reasons, once the descriptor is ready.
     func take() -> Reasons {
         Reasons(rawValue: reasons.exchange(0, ordering: .sequentiallyConsistent))
+            .subtracting(.held)
     }
 }

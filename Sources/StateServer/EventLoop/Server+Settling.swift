@@ -1,10 +1,19 @@
 import StateEngine
 
-/// Results of commits, and the events and replies that wait for them.
+/// Commits, their results, and the events and replies that wait for them.
 extension Server {
+    /// Passes new commits to storage.
+    func publish() {
+        turn.commitsHere.note(waitingCount: registry.holderCount)
+        guard turn.commitsHere.isEstablished, registry.holderCount > 0 else {
+            if keyspace.publish() { settle() }
+            return
+        }
+        commitHere()
+    }
+
     /// Handles results of storage: first sends events, then releases held replies.
     func settle() {
-        turn.hasAnsweredLoneWriter = registry.hasLoneHolder
         keyspace.settle { outcome in
             // Order matters: a connection gets its change before its reply, also in a round of
             // latest values.
@@ -129,5 +138,63 @@ extension Server {
             "writes from revision \(revision) on failed: \(error)\(advice)",
             [.revision(revision)]
         )
+    }
+}
+
+/// Whether commits are made on the loop's own thread, because all that it serves waits for them.
+///
+/// Waking the commit thread, and being woken by it, takes longer then than what the loop could do
+/// meanwhile. With 2 processors, a virtual machine: 1 client 3,200 -> 4,050 SETs a second, 50 clients
+/// 52,000 -> 65,500. From 2 to 8 clients the commit thread is as fast, and with pipelines faster.
+package struct CommitsHere {
+    /// How many turns in a row served nobody else, up to ``needed``.
+    private var turnCount = 0
+    /// Others are rare after so many turns, and wait for one commit then.
+    private var needed = CommitsHere.fewest
+    private var commitCount = 0
+    private var token: UInt64 = 0
+    private var isOfSameClient = false
+    private(set) var eventCount = 0
+    /// The recent events of a turn, times 16.
+    private var average = 0
+    /// Clients and the loop keep both of 2 processors busy.
+    private let takesGroups: Bool
+    private static let fewest = 32
+
+    package init(processorCount: Int32) { takesGroups = processorCount <= 2 }
+
+    package var isEstablished: Bool { turnCount >= needed && eventCount <= 128 }
+
+    /// Records the events of a turn.
+    ///
+    /// - Parameters:
+    ///   - eventCount: How many they are.
+    ///   - token: That of the first; nil if there is none.
+    ///   - isBusy: Whether there was more to do than these events.
+    package mutating func note(eventCount: Int, first token: UInt64?, isBusy: Bool) {
+        self.eventCount = eventCount
+        guard let token else { return }
+        isOfSameClient = eventCount == 1 && token == self.token
+        self.token = token
+        average += eventCount - average / 16
+        if isBusy { turnCount = 0 }
+    }
+
+    /// Records how many clients wait, once those events are handled.
+    package mutating func note(waitingCount: Int) {
+        guard eventCount > 0 else { return }
+        let isGroup = takesGroups && average >= 8 * 16 && waitingCount >= eventCount
+        turnCount = isOfSameClient || isGroup ? min(turnCount + 1, needed) : 0
+    }
+
+    /// Records a commit; after one that took too long for that, it takes twice as many turns, and half
+    /// as many again after 1,024 others.
+    package mutating func noteCommit(isSlow: Bool) {
+        if isSlow {
+            (turnCount, needed, commitCount) = (0, min(needed * 2, 1 << 16), 0)
+        } else {
+            commitCount += 1
+            if commitCount & 1_023 == 0 { needed = max(needed / 2, CommitsHere.fewest) }
+        }
     }
 }

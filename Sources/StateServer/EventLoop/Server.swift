@@ -104,16 +104,10 @@ package final class Server {
         giveSignOfLife()
         reportFullDisk()
         onReady()
-        while self.signals.stop == 0 {
-            if hasMoreToDo {
-                turn.pairing.end(keyspace)
-                takeTurn(nanoseconds: 0)
-            } else if expectsSoon {
-                takeTurnSoon()
-            } else {
-                takeTurn(nanoseconds: nanosecondsToSleep)
-            }
-        }
+        let substitute = LoopSubstitute { [unowned self] in takeTurnsInstead() }
+        turn.substitute = substitute
+        while self.signals.stop == 0 { takeNextTurn() }
+        substitute.end()
         for listener in listeners { poller.remove(listener) }
         listeners = []
         onStopping()
@@ -141,28 +135,19 @@ package final class Server {
     /// Whether the next turn has work without waiting for an event.
     private var hasMoreToDo: Bool {
         hasUnfinished || registry.hasAdvancing && canAdvance || registry.hasPaused && canResume
+            || !turn.reasons.isEmpty
     }
 
-    /// Whether the commit of a single writer is running, or its reply was just sent: the next event
-    /// will come soon.
-    private var expectsSoon: Bool { registry.hasLoneHolder || turn.hasAnsweredLoneWriter }
-
-    /// Takes the turn of that event.
-    private func takeTurnSoon() {
-        let isCommand = turn.hasAnsweredLoneWriter
-        turn.hasAnsweredLoneWriter = false
-        collectEvents(nanoseconds: nanosecondsToSleep)
-        let isLone = unfinished.events.count == (isCommand ? 1 : 0)
-        if isLone { turn.pairing.note(keyspace) } else { turn.pairing.end(keyspace) }
+    /// Waits for an event, unless there is something to do, and takes a turn.
+    func takeNextTurn() {
+        let isBusy = hasMoreToDo
+        collectEvents(nanoseconds: isBusy ? 0 : nanosecondsToSleep)
+        let (count, first) = (unfinished.events.count, unfinished.events.first?.token)
+        turn.commitsHere.note(eventCount: count, first: first, isBusy: isBusy)
         takeTurn()
     }
 
-    private func takeTurn(nanoseconds: Int64) {
-        collectEvents(nanoseconds: nanoseconds)
-        takeTurn()
-    }
-
-    private func takeTurn() {
+    func takeTurn() {
         // Order matters: durable commits are delivered before new input is read. New changes go to
         // the commit thread before output is sent, so that storage works while replies are sent.
         turn.time = core.entries.wallTime()
@@ -187,7 +172,7 @@ package final class Server {
         if let cluster = services.gate.cluster, cluster.canSend {
             keyspace.withCore { cluster.form($0) }
         }
-        if keyspace.publish() { settle() }
+        publish()
         logNotices()
         if registry.hasAdvancing { advanceWatchers() }
         flushes.drain(flush)
@@ -214,11 +199,13 @@ final class Turn {
     var accepted: Connection?
     /// Why other threads have woken the loop.
     var reasons: Wakeup.Reasons = []
-    /// Whether the last released replies were those of a single client.
-    var hasAnsweredLoneWriter = false
     /// Whether commits waited at the last sign of life, and nobody took them.
     var neglectsCommits = false
-    var pairing = CommitPairing()
+    var commitsHere = CommitsHere(processorCount: clinux_processor_count())
+    /// Who runs the loop while a commit on its thread waits for a slow disk.
+    var substitute: LoopSubstitute?
+    /// Whether it does so now.
+    var isSubstituted = false
 
     func takeReasons() -> Wakeup.Reasons {
         defer { reasons = [] }
@@ -231,37 +218,6 @@ final class Turn {
         context.hasCommitted = false
         hasCommitted = true
         owedNanoseconds += context.core.takePublishingCost()
-    }
-}
-
-/// Keeps the commit thread on the loop's processor while a single writer waits for each write.
-///
-/// The two threads then take turns, and waking each other costs no more than a switch. Between two
-/// processors each of them would have to wake an idle one, which takes 20 to 40 µs on a virtual
-/// machine.
-struct CommitPairing {
-    /// How many events in a row belonged to a single writer.
-    private var count = 0
-    /// Where the commit thread was placed; nil if it may run anywhere.
-    private var processor: Int32?
-
-    /// Records that the loop waited for an event, and that it belonged to a single writer.
-    mutating func note(_ keyspace: LocalKeyspace) {
-        count += 1
-        guard count >= 32 else { return }
-        let current = clinux_current_processor()
-        guard processor != current else { return }
-        // What is not possible is not tried again at once.
-        processor = keyspace.placeCommitThread(onProcessor: current) ? current : nil
-        if processor == nil { count = 0 }
-    }
-
-    /// Records that others are served too.
-    mutating func end(_ keyspace: LocalKeyspace) {
-        count = 0
-        guard processor != nil else { return }
-        processor = nil
-        _ = keyspace.placeCommitThread(onProcessor: nil)
     }
 }
 
