@@ -113,9 +113,15 @@ struct CommitsHereTests {
     // MARK: When
 
     /// So many turns, each with so many events of different clients.
-    private func here(turns: Int, events: Int, waiting: Int, processors: Int32 = 2) -> CommitsHere {
+    private func here(
+        turns: Int,
+        events: Int,
+        waiting: Int,
+        others: Int = 0,
+        processors: Int32 = 2
+    ) -> CommitsHere {
         var here = CommitsHere(processorCount: processors)
-        for _ in 0..<turns { here.turn(events: events, waiting: waiting) }
+        for _ in 0..<turns { here.turn(events: events, waiting: waiting, others: others) }
         return here
     }
 
@@ -125,8 +131,10 @@ struct CommitsHereTests {
         // Few clients are served as fast by the commit thread.
         #expect(!here(turns: 99, events: 2, waiting: 2).isEstablished)
         #expect(here(turns: 99, events: 24, waiting: 24).isEstablished)
+        #expect(here(turns: 99, events: 2, waiting: 2, others: 22).isEstablished)
         // One of them reads.
         #expect(!here(turns: 99, events: 24, waiting: 23).isEstablished)
+        #expect(!here(turns: 99, events: 2, waiting: 1, others: 22).isEstablished)
         #expect(!here(turns: 99, events: 200, waiting: 200).isEstablished)
         // With more processors the commit thread works beside many clients.
         #expect(!here(turns: 99, events: 24, waiting: 24, processors: 4).isEstablished)
@@ -141,7 +149,7 @@ struct CommitsHereTests {
         #expect(!alone.isEstablished)
         alone = here(turns: 99, events: 1, waiting: 1)
         alone.note(eventCount: 1, first: 12, isBusy: false)
-        alone.note(waitingCount: 1)
+        alone.note(waitingCount: 1, before: 0)
         #expect(!alone.isEstablished)
     }
 
@@ -158,20 +166,30 @@ struct CommitsHereTests {
             return count
         }
         let normal = turns()
-        here.noteCommit(isSlow: true)
+        here.noteCommit(nanoseconds: 6_000_000)
         #expect(turns() == 2 * normal)
-        here.noteCommit(isSlow: true)
+        here.noteCommit(nanoseconds: 6_000_000)
         #expect(turns() == 4 * normal)
-        for _ in 0..<1_024 { here.noteCommit(isSlow: false) }
+        for _ in 0..<1_024 { here.noteCommit(nanoseconds: 200_000) }
         #expect(turns() == 2 * normal)
-        for _ in 0..<4_096 { here.noteCommit(isSlow: false) }
+        for _ in 0..<4_096 { here.noteCommit(nanoseconds: 200_000) }
         #expect(turns() == normal)
+        // One that is long does not matter, many do.
+        here.noteCommit(nanoseconds: 3_000_000)
+        #expect(turns() == normal)
+        for _ in 0..<30 { here.noteCommit(nanoseconds: 3_000_000) }
+        #expect(turns() > normal)
     }
 }
 
 extension CommitsHere {
-    fileprivate mutating func turn(events: Int, waiting: Int, isBusy: Bool = false) {
+    fileprivate mutating func turn(
+        events: Int,
+        waiting: Int,
+        others: Int = 0,
+        isBusy: Bool = false
+    ) {
         note(eventCount: events, first: events > 0 ? 8 : nil, isBusy: isBusy)
-        note(waitingCount: waiting)
+        note(waitingCount: waiting + others, before: others)
     }
 }

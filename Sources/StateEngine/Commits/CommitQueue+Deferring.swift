@@ -12,9 +12,9 @@ extension CommitQueue {
     /// The caller waits for what it submitted: it is answered here, or the commit thread has it.
     func commitHere() {
         let batch = state.withLock { state -> CommitBatch? in
-            guard state.committer == .nobody, !state.isHalted, state.work.letsWritersCommit else {
-                return nil
-            }
+            guard state.committer == .nobody, !state.isHalted, state.work.letsWritersCommit,
+                !state.isThreadDue
+            else { return nil }
             return take(&state, for: .writer)
         }
         guard let batch else { return }

@@ -78,7 +78,6 @@ extension CommitQueue {
         state.withLock { state in
             if let queued = state.queued { batch.take(queued) }
             state.queued = batch
-            state.isForThread = true
             hasQueued.store(true, ordering: .relaxed)
         }
     }

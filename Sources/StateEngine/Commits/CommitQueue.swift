@@ -50,8 +50,6 @@ final class CommitQueue: Sendable {
     struct State {
         var work = CommitWorkList()
         var queued: CommitBatch?
-        /// Whether only the commit thread may take it: some writer continues without its answer.
-        var isForThread = false
         var finished: [Finished] = []
         /// Empty batches, to be filled again.
         var spare: [CommitBatch] = []
@@ -135,7 +133,6 @@ final class CommitQueue: Sendable {
             let queued = state.queued ?? state.spare.popLast() ?? CommitBatch()
             queued.take(batch)
             state.queued = queued
-            if !commitsOnCaller { state.isForThread = true }
             let isEnough = queued.transactionCount >= state.wakingCount ?? .max
             return isEnough && (state.committer == .thread || !commitsOnCaller) && state.wakes()
         }
@@ -180,7 +177,6 @@ final class CommitQueue: Sendable {
     func take(_ state: inout State, for committer: Committer) -> CommitBatch? {
         guard let batch = state.queued else { return nil }
         state.queued = nil
-        state.isForThread = false
         state.committer = committer
         hasQueued.store(false, ordering: .relaxed)
         return batch

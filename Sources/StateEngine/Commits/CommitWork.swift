@@ -159,6 +159,11 @@ extension CommitQueue.State {
         queued != nil && committer == .nobody && !isHeldUp && openingError == nil
     }
 
+    /// Whether the thread was woken for other work and does not run yet; it commits what is queued.
+    ///
+    /// Otherwise writers who commit all the time could come first again and again.
+    var isThreadDue: Bool { wakingCount == nil && !(work.isEmpty && storeRequests.isEmpty) }
+
     /// Whether it is time to store what is deferred.
     var mustStore: Bool {
         !storeRequests.isEmpty || storeAt < .max && storeAt <= clinux_monotonic_nanoseconds()

@@ -10,7 +10,7 @@ extension Server {
     /// A client that has sent several commands may send more meanwhile: the commit thread has them.
     func commitHere() {
         let count = keyspace.withCore { $0.pending.filling.transactionCount }
-        guard count <= turn.commitsHere.eventCount, !turn.isSubstituted,
+        guard count > 0, count <= turn.commitsHere.eventCount, !turn.isSubstituted,
             let substitute = turn.substitute, substitute.isReady
         else {
             if keyspace.publish() { settle() }
@@ -19,21 +19,30 @@ extension Server {
         guard !keyspace.publish(commitsOnCaller: true) else { return settle() }
         // Otherwise this thread would wake itself.
         wakeup.hold()
-        let isSlow = substitute.takesOver { keyspace.commitOnCaller() }
-        if isSlow { substitute.takeBack { wakeup.wake(for: .storage) } } else { settleHere() }
-        turn.commitsHere.noteCommit(isSlow: isSlow)
+        let start = clinux_monotonic_nanoseconds()
+        if substitute.takesOver(during: { keyspace.commitOnCaller() }) {
+            substitute.takeBack { wakeup.wake(for: .storage) }
+            turn.commitsHere.noteCommit(nanoseconds: clinux_monotonic_nanoseconds() - start)
+        } else {
+            settleCommit(since: start)
+        }
     }
 
-    /// Settles the commit; the next turn has what else the loop was woken for.
-    private func settleHere() {
+    /// Settles the commit, unless the commit thread has it; the next turn has what else the loop was
+    /// woken for.
+    private func settleCommit(since start: Int64) {
+        let nanoseconds = clinux_monotonic_nanoseconds() - start
         turn.reasons.formUnion(wakeup.take())
         guard turn.reasons.contains(.storage) else { return }
+        turn.commitsHere.noteCommit(nanoseconds: nanoseconds)
         settle()
         // What was read waits for room, which a turn with this reason looks for.
         if registry.reading.isEmpty { turn.reasons.remove(.storage) }
     }
 
-    /// Takes turns on another thread, until the loop's own thread is back or the daemon stops.
+    /// Takes turns on another thread, until the loop's own thread is back.
+    ///
+    /// If the daemon is to stop, that waits for the disk, and nobody is served until then.
     func takeTurnsInstead() {
         turn.isSubstituted = true
         turn.reasons.formUnion(wakeup.take())
@@ -67,7 +76,7 @@ final class LoopSubstitute: @unchecked Sendable {
 
     private static let taken: Int64 = -1
     /// In nanoseconds: others wait for a commit twice as long at most.
-    private static let period: Int64 = 5_000_000
+    private static let period = CommitsHere.longest
 
     /// - Parameter turns: Runs the loop until ``isBack``.
     init(turns: @escaping () -> Void) { self.turns = turns }

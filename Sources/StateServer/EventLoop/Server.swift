@@ -149,7 +149,7 @@ package final class Server {
 
     func takeTurn() {
         // Order matters: durable commits are delivered before new input is read. New changes go to
-        // the commit thread before output is sent, so that storage works while replies are sent.
+        // storage before output is sent, so that the commit thread works while replies are sent.
         turn.time = core.entries.wallTime()
         let reasons = turn.takeReasons()
         if reasons.contains(.storage) { settle() }
@@ -166,12 +166,14 @@ package final class Server {
         expire()
         lookAtMemoryIfDue()
         if registry.hasPaused { resumePaused() }
+        let waitingBefore = registry.holderCount
         handleEvents()
         goOnWithUnfinished()
         endHolders()
         if let cluster = services.gate.cluster, cluster.canSend {
             keyspace.withCore { cluster.form($0) }
         }
+        turn.commitsHere.note(waitingCount: registry.holderCount, before: waitingBefore)
         publish()
         logNotices()
         if registry.hasAdvancing { advanceWatchers() }
