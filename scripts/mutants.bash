@@ -112,6 +112,12 @@ mutants=(
     's/, ("hasleader", "true"),/,/'
     "STATED_TEST=1" "ClusterTests"
 
+    "loop-waits"
+    "bounded: others wait for the disk as long as a commit on the loop's thread does"
+    "Sources/StateServer/EventLoop/LoopSubstitute.swift"
+    's/guard start > 0, clinux/guard start < 0, clinux/'
+    "STATED_TEST=1" "CommitsHereTests"
+
     # One for each way in which a change of a cluster could be made twice, or on what has changed.
     "cluster-session"
     "at most once: a batch of a link whose session has ended is made"
