@@ -4,7 +4,7 @@ import StateTestSupport
 import StateWire
 import Testing
 
-/// Commits on the loop's own thread: of a single client, and of many that all wait for them.
+/// Commits of a single client, on the loop's own thread.
 struct CommitsHereTests {
     private let store: GatedStore
     private let server: ServedKeyspace
@@ -113,54 +113,33 @@ struct CommitsHereTests {
     // MARK: When
 
     /// So many turns, each with so many events of different clients.
-    private func here(
-        turns: Int,
-        events: Int,
-        waiting: Int,
-        others: Int = 0,
-        processors: Int32 = 2
-    ) -> CommitsHere {
-        var here = CommitsHere(processorCount: processors)
-        for _ in 0..<turns { here.turn(events: events, waiting: waiting, others: others) }
+    private func here(turns: Int, events: Int) -> CommitsHere {
+        var here = CommitsHere()
+        for _ in 0..<turns { here.turn(events: events) }
         return here
     }
 
-    @Test func `all that the loop serves must wait for their commits`() {
-        #expect(here(turns: 33, events: 1, waiting: 1).isEstablished)
-        #expect(!here(turns: 32, events: 1, waiting: 1).isEstablished)
-        // Few clients are served as fast by the commit thread.
-        #expect(!here(turns: 99, events: 2, waiting: 2).isEstablished)
-        #expect(here(turns: 99, events: 24, waiting: 24).isEstablished)
-        #expect(here(turns: 99, events: 2, waiting: 2, others: 22).isEstablished)
-        // One of them reads.
-        #expect(!here(turns: 99, events: 24, waiting: 23).isEstablished)
-        #expect(!here(turns: 99, events: 2, waiting: 1, others: 22).isEstablished)
-        #expect(!here(turns: 99, events: 200, waiting: 200).isEstablished)
-        // With more processors the commit thread works beside many clients.
-        #expect(!here(turns: 99, events: 24, waiting: 24, processors: 4).isEstablished)
-        #expect(here(turns: 99, events: 1, waiting: 1, processors: 4).isEstablished)
-    }
-
     @Test func `one turn with others, or with more to do, begins the count anew`() {
-        var alone = here(turns: 99, events: 1, waiting: 1)
-        alone.turn(events: 0, waiting: 0)
+        #expect(here(turns: 33, events: 1).isEstablished)
+        #expect(!here(turns: 32, events: 1).isEstablished)
+        #expect(!here(turns: 99, events: 2).isEstablished)
+        var alone = here(turns: 99, events: 1)
+        alone.turn(events: 0)
         #expect(alone.isEstablished)
-        alone.turn(events: 1, waiting: 0, isBusy: true)
+        alone.turn(events: 1, isBusy: true)
         #expect(!alone.isEstablished)
-        alone = here(turns: 99, events: 1, waiting: 1)
+        alone = here(turns: 99, events: 1)
         alone.note(eventCount: 1, first: 12, isBusy: false)
-        alone.note(waitingCount: 1, before: 0)
         #expect(!alone.isEstablished)
     }
 
     @Test func `after each slow commit it takes twice as many turns, for 1,024 commits`() {
-        var here = here(turns: 99, events: 1, waiting: 1)
+        var here = here(turns: 99, events: 1)
         func turns() -> Int {
-            // The first of them.
-            here.turn(events: 1, waiting: 0, isBusy: true)
-            var count = 1
+            here.turn(events: 1, isBusy: true)
+            var count = 0
             repeat {
-                here.turn(events: 1, waiting: 1)
+                here.turn(events: 1)
                 count += 1
             } while !here.isEstablished
             return count
@@ -183,13 +162,7 @@ struct CommitsHereTests {
 }
 
 extension CommitsHere {
-    fileprivate mutating func turn(
-        events: Int,
-        waiting: Int,
-        others: Int = 0,
-        isBusy: Bool = false
-    ) {
+    fileprivate mutating func turn(events: Int, isBusy: Bool = false) {
         note(eventCount: events, first: events > 0 ? 8 : nil, isBusy: isBusy)
-        note(waitingCount: waiting + others, before: others)
     }
 }

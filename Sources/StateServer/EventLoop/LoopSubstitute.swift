@@ -5,12 +5,12 @@ import Synchronization
 
 /// Commits on the loop's own thread; see ``CommitsHere``.
 extension Server {
-    /// Makes one commit of what all clients wait for, and waits for it.
+    /// Makes the only commit that is to be made, and waits for it.
     ///
     /// A client that has sent several commands may send more meanwhile: the commit thread has them.
     func commitHere() {
         let count = keyspace.withCore { $0.pending.filling.transactionCount }
-        guard count > 0, count <= turn.commitsHere.eventCount, !turn.isSubstituted,
+        guard count == 1, !turn.isSubstituted,
             let substitute = turn.substitute, substitute.isReady
         else {
             if keyspace.publish() { settle() }

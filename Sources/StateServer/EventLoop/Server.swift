@@ -166,14 +166,12 @@ package final class Server {
         expire()
         lookAtMemoryIfDue()
         if registry.hasPaused { resumePaused() }
-        let waitingBefore = registry.holderCount
         handleEvents()
         goOnWithUnfinished()
         endHolders()
         if let cluster = services.gate.cluster, cluster.canSend {
             keyspace.withCore { cluster.form($0) }
         }
-        turn.commitsHere.note(waitingCount: registry.holderCount, before: waitingBefore)
         publish()
         logNotices()
         if registry.hasAdvancing { advanceWatchers() }
@@ -203,7 +201,7 @@ final class Turn {
     var reasons: Wakeup.Reasons = []
     /// Whether commits waited at the last sign of life, and nobody took them.
     var neglectsCommits = false
-    var commitsHere = CommitsHere(processorCount: clinux_processor_count())
+    var commitsHere = CommitsHere()
     /// Who runs the loop while a commit on its thread waits for a slow disk.
     var substitute: LoopSubstitute?
     /// Whether it does so now.
