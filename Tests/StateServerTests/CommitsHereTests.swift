@@ -94,20 +94,14 @@ struct CommitsHereTests {
     }
 
     @Test func `a commit that fails is undone`() throws {
-        let backing = HeldBacking(isHeld: false)
-        let server = try ServedKeyspace(backing)
-        let (writer, watcher) = (try server.connect(), try server.connect(3))
-        for number in 0..<100 { #expect(try writer.ask("SET k \(number)") == .simple("OK")) }
-        _ = try watcher.ask("STATE.WATCH k")
-        for number in 0..<100 { #expect(try writer.ask("SET l \(number)") == .simple("OK")) }
-        backing.hold()
-        backing.fail(StateError(.noSpace, "the disk is full"))
-        #expect(try writer.ask("SET k new").shown == "-NOSPACE the disk is full")
-        #expect(try writer.ask("GET k") == .bulk(Array("99".utf8)))
-        #expect(try watcher.arrived() == [])
-        backing.open()
-        #expect(try writer.ask("SET k again") == .simple("OK"))
-        #expect(try watcher.next().shown.contains(#"["k", "again"]"#))
+        try hold("SET other 1")
+        store.failCommit(StateError(.noSpace, "the disk is full"))
+        store.openCommits()
+        #expect(try writer.next().shown == "-NOSPACE the disk is full")
+        #expect(try writer.ask("EXISTS other") == .integer(0))
+        #expect(try writer.ask("GET key") == .bulk(Array("last".utf8)))
+        #expect(try writer.ask("SET other 2") == .simple("OK"))
+        #expect(try writer.ask("GET other") == .bulk(Array("2".utf8)))
     }
 
     // MARK: When

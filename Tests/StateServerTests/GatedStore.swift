@@ -15,6 +15,8 @@ final class GatedStore: HistoryBacking {
         /// Readings that were begun.
         var readingCount = 0
         var compacted: Int64 = 0
+        /// What the next commit fails with.
+        var failure: StateError?
         /// The thread of the last commit.
         var committer = ""
     }
@@ -53,6 +55,9 @@ final class GatedStore: HistoryBacking {
     /// Waits until a commit waits.
     func waitForCommit() -> Bool { gates.wait { $0.waitingCommits > 0 } }
 
+    /// The next commit fails, and nothing of it is stored.
+    func failCommit(_ error: StateError) { gates.update { $0.failure = error } }
+
     /// The name of the thread that has made the last commit.
     var committer: String { gates.current.committer }
 
@@ -73,6 +78,11 @@ final class GatedStore: HistoryBacking {
         }
         _ = gates.wait { !$0.holdsCommits }
         gates.update { $0.waitingCommits -= 1 }
+        let failure = gates.update { gates in
+            defer { gates.failure = nil }
+            return gates.failure
+        }
+        if let failure { throw failure }
         try store.commit(batch)
     }
 

@@ -195,8 +195,8 @@ final class Registry {
 
     var hasPaused: Bool { !paused.isEmpty }
     var hasAdvancing: Bool { !advancing.isEmpty }
-    /// How many connections hold replies.
-    var holderCount: Int { holding.count }
+    /// Whether replies wait for commits.
+    var hasHolders: Bool { !holding.isEmpty }
 
     /// CONFIG RESETSTAT.
     func resetCounts() {

@@ -63,7 +63,7 @@ final class LoopSubstitute: @unchecked Sendable {
     private let thread = WorkerThread(name: "substitute")
     private let alarm = BlockingSemaphore()
     private let left = BlockingSemaphore()
-    /// When the commit began, in nanoseconds of the monotonic clock; 0 if there is none, ``taken`` if
+    /// When the commit began, in nanoseconds of the monotonic clock; 0 between commits, ``taken`` while
     /// the substitute has the loop.
     private let since = Atomic<Int64>(0)
     /// Whether the substitute looks at ``since`` every ``period``, or sleeps.

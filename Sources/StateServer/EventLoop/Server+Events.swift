@@ -235,7 +235,7 @@ package final class Wakeup: Sendable {
         static let storage = Reasons(rawValue: 1)
         static let history = Reasons(rawValue: 2)
         static let configuration = Reasons(rawValue: 4)
-        /// None: the loop runs, and will take the others.
+        /// Not a reason itself: the loop runs, and will take the others.
         fileprivate static let held = Reasons(rawValue: 8)
     }
 

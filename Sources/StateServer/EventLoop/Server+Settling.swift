@@ -4,13 +4,13 @@ import StateEngine
 extension Server {
     /// Passes new commits to storage.
     func publish() {
-        let isBusy =
-            !unfinished.items.isEmpty || !unfinished.events.isEmpty || registry.hasAdvancing
-        guard turn.commitsHere.isEstablished, registry.holderCount > 0, !isBusy else {
-            if keyspace.publish() { settle() }
-            return
+        if turn.commitsHere.isEstablished, registry.hasHolders, unfinished.items.isEmpty,
+            unfinished.events.isEmpty, !registry.hasAdvancing
+        {
+            commitHere()
+        } else if keyspace.publish() {
+            settle()
         }
-        commitHere()
     }
 
     /// Handles results of storage: first sends events, then releases held replies.
@@ -168,7 +168,7 @@ package struct CommitsHere {
     ///
     /// - Parameters:
     ///   - eventCount: How many they are.
-    ///   - token: That of the first; nil if there is none.
+    ///   - token: That of the first; nil without events.
     ///   - isBusy: Whether there was more to do than these events.
     package mutating func note(eventCount: Int, first token: UInt64?, isBusy: Bool) {
         guard let token else { return }
