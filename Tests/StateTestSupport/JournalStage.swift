@@ -15,7 +15,12 @@ package final class JournalStage {
         }
     }
 
-    deinit { close(descriptor) }
+    /// Shuts down first: a process that another test is just starting has the descriptor, too, until
+    /// it runs its program.
+    deinit {
+        shutdown(descriptor, Int32(SHUT_RDWR))
+        close(descriptor)
+    }
 
     /// The fields of the next entry, once it is there.
     package func next() throws -> [String: [UInt8]] {
