@@ -220,6 +220,13 @@ void clinux_schedule_as_batch(void) {
     sched_setscheduler(0, SCHED_BATCH, &none);
 }
 
+int clinux_processor_count(void) {
+    cpu_set_t processors;
+    if (sched_getaffinity(0, sizeof processors, &processors) == 0) return CPU_COUNT(&processors);
+    // There are more than a set has room for.
+    return CPU_SETSIZE;
+}
+
 int clinux_current_processor(void) { return sched_getcpu(); }
 
 _Static_assert(

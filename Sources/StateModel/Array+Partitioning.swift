@@ -4,6 +4,7 @@ extension Array {
     /// `body` must be true for all later elements.
     ///
     /// - Complexity: O(log *n*).
+    @inlinable
     package func partitioningIndex(where body: (Element) -> Bool) -> Int {
         var (low, high) = (0, count)
         while low < high {

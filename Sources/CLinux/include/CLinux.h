@@ -118,6 +118,8 @@ int clinux_start_companion(int *original);
 /// Replaces this process by a program that is found by PATH; returns only if that fails, with errno.
 void clinux_become(char *const arguments[], char *const environment[]);
 
+/// How many processors the calling thread may use; at least 1.
+int clinux_processor_count(void);
 /// The number of the processor that the calling thread runs on; -1 if unknown.
 int clinux_current_processor(void);
 

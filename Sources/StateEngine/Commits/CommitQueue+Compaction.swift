@@ -1,4 +1,5 @@
 import CLinux
+import StatePlatform
 import Synchronization
 
 /// Compaction on the commit thread: at once while the thread is idle, otherwise in pieces after a
@@ -17,6 +18,12 @@ extension CommitQueue {
         lookForCompaction(&compaction)
     }
 
+    /// So long it runs at most while others wait for a processor, in nanoseconds.
+    ///
+    /// Where clients and the loop keep all processors busy, the loop would wait until the next tick of the
+    /// kernel: SETs of 50 clients had a p99 of 4.0 ms, and with this one of 2.1.
+    private static let turn: Int64 = 400_000
+
     func compact(_ compaction: inout Compaction, while goesOn: () -> Bool) {
         guard let compacting = capabilities.compaction else { return }
         // A revision up to which somebody asks for it may not be stored yet; the store must not say
@@ -32,7 +39,15 @@ extension CommitQueue {
             meter.withLock { $0.compaction += time }
         }
         do throws(StateError) {
-            let step = try compacting.compact(while: goesOn)
+            var turnEnd = start + CommitQueue.turn
+            let step = try compacting.compact {
+                let now = clinux_monotonic_nanoseconds()
+                if now >= turnEnd {
+                    sched_yield()
+                    turnEnd = now + CommitQueue.turn
+                }
+                return goesOn()
+            }
             compaction.pause = 0
             _ = answer(.compacted(step, []))
             if step.isDone { try finish(&compaction, compacting, at: step.compacted) }

@@ -9,12 +9,16 @@ struct StretchSweep {
     private let superseded: [PackedPlace]
     private let dropsTombstones: Bool
     private let namesOlder: Bool
-    /// The last row that was looked at.
-    private var place: HistoryPlace
-    /// Its number, once there is one.
+    /// The place before its first row.
+    private let start: HistoryPlace
+    /// Up to this number rows were looked at; nil before that.
     private var number: Int64?
     /// The number of the last row; nil until it was searched for.
     private var end: Int64?
+    /// How many numbers have about 128 rows.
+    private var stride: Int64 = 128
+    /// Rows may be closer together in a part of it: at most so many are looked at in a row.
+    private static let longestStride: Int64 = 512
 
     // What stays.
     private(set) var rowCount = 0
@@ -32,7 +36,7 @@ struct StretchSweep {
         stretch = rows.stretches[index]
         superseded = stretch.superseded.sorted()
         dropsTombstones = !keepsTombstones && rows.mayDropTombstones(of: index)
-        place = HistoryPlace(revision: stretch.first.revision, ordinal: stretch.first.ordinal - 1)
+        start = HistoryPlace(revision: stretch.first.revision, ordinal: stretch.first.ordinal - 1)
     }
 
     /// Deletes on in the transaction that is open.
@@ -40,7 +44,7 @@ struct StretchSweep {
     /// - Parameters:
     ///   - rows: Deletes.
     ///   - step: Takes the deletes that go.
-    ///   - goesOn: Asked every 128 rows.
+    ///   - goesOn: Asked about every 128 rows, after 512 at most.
     /// - Returns: The number of rows that go.
     /// - Throws: What SQLite answered.
     mutating func deleteOn(
@@ -49,24 +53,41 @@ struct StretchSweep {
         while goesOn: () -> Bool
     ) throws(SQLiteFailure) -> Int64 {
         let newest = try rows.finder.lastRow()?.number ?? 0
-        if number == nil { number = try rows.finder.firstRow(after: place).map { $0.number - 1 } }
-        // Rows behind it are not looked at: their values may be long. A search takes as long as
-        // deleting a hundred rows.
-        if end == nil { end = try rows.finder.firstRow(after: stretch.last).map { $0.number - 1 } }
-        let end = end ?? .max
+        if number == nil { number = try rows.finder.firstRow(after: start).map { $0.number - 1 } }
+        let end = try lastNumber(rows, newest: newest)
         var count: Int64 = 0
         repeat {
             guard let first = number else {
                 isAtEnd = true
                 break
             }
-            let last = min(try rows.last(after: first) ?? .max, end)
+            let last = min(first + stride, end)
             count += try rows.delete(after: first, through: last) { row in
                 goes(row, newest, &step)
             }
+            number = last
             isAtEnd = isAtEnd || last == end
         } while !isAtEnd && goesOn()
         return count
+    }
+
+    /// The number of its last row, which is searched for once: that takes as long as deleting a
+    /// hundred rows.
+    ///
+    /// Rows behind it are not looked at: their values may be long.
+    private mutating func lastNumber(
+        _ rows: StretchRows,
+        newest: Int64
+    ) throws(SQLiteFailure) -> Int64 {
+        if let end { return end }
+        let next = try rows.finder.firstRow(after: stretch.last)
+        let last = next.map { $0.number - 1 } ?? newest
+        if let number {
+            let average = (last - number) * 128 / Int64(max(1, stretch.rowCount))
+            stride = min(max(128, average), StretchSweep.longestStride)
+        }
+        end = last
+        return last
     }
 
     /// Looks at the next row: whether it goes, with the columns of ``StretchRows``.
@@ -86,7 +107,6 @@ struct StretchSweep {
             isAtEnd = true
             return false
         }
-        (number, place) = (rowNumber, found)
         let isSuperseded =
             PackedPlace(found, after: stretch.first).map { superseded.containsSorted($0) } ?? false
         guard isSuperseded || dropsTombstones && StretchSweep.isTombstone(row) else {
@@ -133,7 +153,6 @@ struct StretchRows {
     let finder: RowFinder
     private let connection: SQLiteConnection
     private let filter: RowFilter
-    private let lastRow: SQLiteStatement
     private let delete: SQLiteStatement
 
     /// `namesOlder`: the columns have the row that each row supersedes, too.
@@ -145,9 +164,6 @@ struct StretchRows {
         self.connection = connection
         self.finder = finder
         filter = try RowFilter(connection, columnCount: namesOlder ? 7 : 5)
-        lastRow = try connection.prepare(
-            "SELECT number FROM history WHERE number>? ORDER BY number LIMIT 1 OFFSET 127"
-        )
         let older = namesOlder ? ["previous_revision", "previous_ordinal"] : []
         delete = try connection.prepare(
             """
@@ -157,13 +173,6 @@ struct StretchRows {
             )
             """
         )
-    }
-
-    /// The number of the 128th row after `first`; nil if there are fewer.
-    func last(after first: Int64) throws(SQLiteFailure) -> Int64? {
-        lastRow.bind(1, first)
-        defer { lastRow.reset() }
-        return try lastRow.step() ? lastRow.number(at: 0) : nil
     }
 
     /// Deletes those rows after the number `first` for which `goes` returns true.

@@ -195,8 +195,8 @@ final class Registry {
 
     var hasPaused: Bool { !paused.isEmpty }
     var hasAdvancing: Bool { !advancing.isEmpty }
-    /// Whether replies wait for commits.
-    var hasHolders: Bool { !holding.isEmpty }
+    /// How many connections hold replies until commits are durable.
+    var holderCount: Int { holding.count }
 
     /// CONFIG RESETSTAT.
     func resetCounts() {

@@ -5,12 +5,15 @@ import Synchronization
 
 /// Commits on the loop's own thread; see ``CommitsHere``.
 extension Server {
-    /// Makes the only commit that is to be made, and waits for it.
+    /// Makes one commit of what all clients wait for, and waits for it.
     ///
-    /// A client that has sent several commands may send more meanwhile: the commit thread has them.
+    /// Clients that have sent several commands each may send more meanwhile: the commit thread has these.
     func commitHere() {
         let count = keyspace.withCore { $0.pending.filling.transactionCount }
-        guard count == 1, !turn.isSubstituted,
+        turn.commitsHere.endWait(count)
+        let isOneEach = count <= registry.holderCount
+        if !isOneEach { turn.commitsHere.beginAnew() }
+        guard count > 0, isOneEach, !turn.isSubstituted,
             let substitute = turn.substitute, substitute.isReady
         else {
             if keyspace.publish() { settle() }

@@ -133,7 +133,7 @@ extension Server {
         turn.hasCommitted = false
         // Otherwise storage would wait for all events: a turn reads up to 800 commands of 50
         // clients.
-        keyspace.publishEarly()
+        if !turn.commitsHere.isEstablished { keyspace.publishEarly() }
     }
 
     /// How long unfinished work waits at most so that ready replies are sent first, in nanoseconds.

@@ -127,6 +127,7 @@ package final class Server {
         }
         wait(nanosecondsToExpiry)
         wait(nanosecondsToUnfinished)
+        wait(turn.commitsHere.nanosecondsToGroup(at: clinux_monotonic_nanoseconds()))
         return shortest
     }
 
@@ -166,12 +167,14 @@ package final class Server {
         expire()
         lookAtMemoryIfDue()
         if registry.hasPaused { resumePaused() }
+        let waitingCount = registry.holderCount
         handleEvents()
         goOnWithUnfinished()
         endHolders()
         if let cluster = services.gate.cluster, cluster.canSend {
             keyspace.withCore { cluster.form($0) }
         }
+        turn.commitsHere.note(waitingCount: registry.holderCount, before: waitingCount)
         publish()
         logNotices()
         if registry.hasAdvancing { advanceWatchers() }
@@ -201,7 +204,7 @@ final class Turn {
     var reasons: Wakeup.Reasons = []
     /// Whether commits waited at the last sign of life, and nobody took them.
     var neglectsCommits = false
-    var commitsHere = CommitsHere()
+    var commitsHere = CommitsHere(processorCount: clinux_processor_count())
     /// Who runs the loop while a commit on its thread waits for a slow disk.
     var substitute: LoopSubstitute?
     /// Whether it does so now.
