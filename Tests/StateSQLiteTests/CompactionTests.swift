@@ -236,6 +236,72 @@ struct CompactionTests {
         #expect(stepCount > 5)
     }
 
+    /// Compacts up to a revision in pieces as small as they can be, and looks at the store now and then.
+    ///
+    /// - Returns: How many pieces that took.
+    private func compactInPieces(_ revision: Int64) throws -> Int {
+        let backing = store.backing()
+        let expected = try live(Contents(of: backing))
+        defer { backing.close() }
+        backing.raiseCompaction(to: revision)
+        var (count, isDone) = (0, false)
+        while !isDone {
+            var goesOn = true
+            isDone = try backing.compact {
+                defer { goesOn = false }
+                return goesOn
+            }.isDone
+            count += 1
+            try #require(count < 500)
+            guard count % 8 == 0 else { continue }
+            let killed = try TemporaryStore()
+            try store.copy(to: killed)
+            #expect(try live(killed.contents()) == expected, "after \(count) pieces")
+        }
+        return count
+    }
+
+    private func rowCount() throws -> Int {
+        try Stranger(store.database).run("SELECT number FROM history").count
+    }
+
+    @Test func `a stretch goes in pieces of 256 rows, and what lives in it stays`() throws {
+        let keys = try (0..<3_000).map { try Key("k\($0)") }
+        let keyspace = try LocalKeyspace(backing: store.backing())
+        try keyspace.apply(keys.map { .set($0, [1]) })
+        try keyspace.compact(to: keyspace.revision)
+        // Every tenth row stays, in all pieces.
+        let others = keys.indices.filter { $0 % 10 > 0 }.map { keys[$0] }
+        try keyspace.apply(others.map { .set($0, [2]) })
+        let revision = try keyspace.apply([.set("last", [3])])
+        keyspace.close()
+        let count = try compactInPieces(revision)
+        #expect(count >= 3_000 / 256)
+        #expect(try rowCount() == 3_001)
+        #expect(try store.check().findings == [])
+    }
+
+    @Test func `rows that are far apart take no step for each number between them`() throws {
+        let keys = try (0..<10).map { try Key("k\($0)") }
+        var keyspace = try LocalKeyspace(backing: store.backing())
+        for key in keys { try keyspace.apply([.set(key, [1])]) }
+        try keyspace.compact(to: keyspace.revision)
+        keyspace.close()
+        // As after millions of writes of other keys.
+        _ = try Stranger(store.database).run(
+            "UPDATE history SET number = number + 1000000000 WHERE number > 5"
+        )
+        keyspace = try LocalKeyspace(backing: store.backing())
+        for key in keys.dropLast() { try keyspace.apply([.set(key, [2])]) }
+        let revision = keyspace.revision
+        keyspace.close()
+        let count = try compactInPieces(revision)
+        #expect(count < 50)
+        // The newest row stays, and what it superseded.
+        #expect(try rowCount() == 11)
+        #expect(try store.check().findings == [])
+    }
+
     /// A tombstone that goes before an older row of its key would make the next start serve that row.
     @Test(arguments: Seed.each(Extent.named("STATED_SWEEP_RUNS", short: 6)))
     func `durable before told: whatever the retention takes, a start finds the same values`(

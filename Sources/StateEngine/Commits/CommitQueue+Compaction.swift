@@ -41,11 +41,10 @@ extension CommitQueue {
         do throws(StateError) {
             var turnEnd = start + CommitQueue.turn
             let step = try compacting.compact {
-                let now = clinux_monotonic_nanoseconds()
-                if now >= turnEnd {
-                    sched_yield()
-                    turnEnd = now + CommitQueue.turn
-                }
+                guard goesOn() else { return false }
+                guard clinux_monotonic_nanoseconds() >= turnEnd else { return true }
+                sched_yield()
+                turnEnd = clinux_monotonic_nanoseconds() + CommitQueue.turn
                 return goesOn()
             }
             compaction.pause = 0

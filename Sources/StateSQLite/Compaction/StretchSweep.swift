@@ -61,12 +61,18 @@ struct StretchSweep {
                 isAtEnd = true
                 break
             }
-            let last = min(first + stride, end)
+            var last = min(first + stride, end)
+            var isEmpty = true
             count += try rows.delete(after: first, through: last) { row in
-                goes(row, newest, &step)
+                isEmpty = false
+                return goes(row, newest, &step)
+            }
+            // Rows that are left of millions are far apart.
+            if isEmpty {
+                last = min(try rows.finder.firstNumber(from: last).map { $0 - 1 } ?? end, end)
             }
             number = last
-            isAtEnd = isAtEnd || last == end
+            isAtEnd = isAtEnd || last >= end
         } while !isAtEnd && goesOn()
         return count
     }

@@ -182,6 +182,12 @@ final class RowFinder {
         try firstRow(after: place)?.number
     }
 
+    /// The first number from `number` on that a row has; nil if there is none.
+    func firstNumber(from number: Int64) throws(SQLiteFailure) -> Int64? {
+        next.bind(1, number)
+        return try row(next)?.number
+    }
+
     /// The newest row; nil if there is none.
     func lastRow() throws(SQLiteFailure) -> FoundRow? { try row(last) }
 

@@ -7,19 +7,22 @@ import Synchronization
 extension Server {
     /// Makes one commit of what all clients wait for, and waits for it.
     ///
-    /// Clients that have sent several commands each may send more meanwhile: the commit thread has these.
+    /// Who has sent several commands may send more meanwhile: the commit thread has these, and what nobody
+    /// waits for, such as keys that have ended.
     func commitHere() {
         let count = keyspace.withCore { $0.pending.filling.transactionCount }
-        turn.commitsHere.endWait(count)
-        let isOneEach = count <= registry.holderCount
-        if !isOneEach { turn.commitsHere.beginAnew() }
-        guard count > 0, isOneEach, !turn.isSubstituted,
+        let holderCount = registry.holderCount
+        turn.commitsHere.endWait(count: min(count, holderCount))
+        if count > holderCount + holderCount / 2 + 1 { turn.commitsHere.beginAnew() }
+        guard count > 0, count <= holderCount, !turn.isSubstituted,
             let substitute = turn.substitute, substitute.isReady
         else {
             if keyspace.publish() { settle() }
             return
         }
         guard !keyspace.publish(commitsOnCaller: true) else { return settle() }
+        // Replies that are ready need not wait for this commit.
+        if !flushes.isEmpty { flushes.drain(flush) }
         // Otherwise this thread would wake itself.
         wakeup.hold()
         let start = clinux_monotonic_nanoseconds()

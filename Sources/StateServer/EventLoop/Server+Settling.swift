@@ -206,7 +206,7 @@ package struct CommitsHere {
         turnCount = isOfSameClient || isGroup ? min(turnCount + 1, needed) : 0
     }
 
-    /// Records that clients have sent several commands each: the commit thread works meanwhile.
+    /// Records that many clients have sent several commands each: the commit thread works meanwhile.
     package mutating func beginAnew() { turnCount = 0 }
 
     /// Whether the loop waits for more clients before it commits: those that the last commit was for
@@ -222,10 +222,11 @@ package struct CommitsHere {
 
     /// Ends the wait.
     ///
-    /// - Parameter count: For how many clients the next commit is; nil if it is not made here.
-    package mutating func endWait(_ count: Int? = nil) {
+    /// - Parameter count: For how many clients the next commit is; 0 if there is none, or it is not made
+    ///   here.
+    package mutating func endWait(count: Int = 0) {
         groupEnd = nil
-        if let count { groupCount = count }
+        if count > 0 { groupCount = count }
     }
 
     /// How long the loop waits at most, in nanoseconds; -1 if it does not.
@@ -235,9 +236,9 @@ package struct CommitsHere {
 
     /// Records how long a commit took on the loop's thread.
     ///
-    /// If several were long, or two of 256 too long, the next takes twice as many turns, and half as many
-    /// again after 256 others. One in many that is too long does not matter: a substitute has the loop
-    /// meanwhile.
+    /// If many were long, or one too long that was not the first for 256 commits, the next takes twice as
+    /// many turns, and half as many again after 256 others. One in more than that does not matter: a
+    /// substitute has the loop meanwhile.
     package mutating func noteCommit(nanoseconds: Int64) {
         averageNanoseconds += (min(nanoseconds, CommitsHere.longest) - averageNanoseconds) / 16
         let isTooLong = nanoseconds >= CommitsHere.longest
