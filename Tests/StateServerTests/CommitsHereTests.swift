@@ -105,15 +105,19 @@ struct CommitsHereTests {
         #expect(try writer.ask("GET other") == .bulk(Array("2".utf8)))
     }
 
-    @Test(.enabled(if: clinux_processor_count() <= 2, "with more, the commit thread has groups"))
-    func `a group waits for one commit, and a reader among them ends that`() throws {
+    @Test func `a group waits for one commit, and a reader among them ends that`() throws {
         let others = try (0..<3).map { _ in try server.connect() }
+        // With more, the commit thread has groups.
+        let takesGroups = clinux_processor_count() <= 2
         let deadline = ContinuousClock.now + .seconds(120)
+        var rounds = 0
         repeat {
             for (number, peer) in others.enumerated() { try peer.send("SET key\(number) old") }
             for peer in others { #expect(try peer.next() == .simple("OK")) }
             try #require(ContinuousClock.now < deadline)
-        } while store.committer != "served"
+            rounds += 1
+        } while store.committer != "served" && (takesGroups || rounds < 99)
+        #expect((store.committer == "served") == takesGroups)
         // One alone is not kept waiting for the others.
         #expect(try others[0].ask("SET key0 old") == .simple("OK"))
         try others[0].send("SET key0 new")
