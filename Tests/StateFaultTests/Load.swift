@@ -56,14 +56,16 @@ final class Load: Sendable {
     }
 
     /// The watcher ends with the commit of this key; the store may not be open again yet.
+    ///
+    /// After many failures that is tried every 10 s only (``CommitQueue/reopen(_:)``), and it takes time.
     private func endWatching() throws {
         let peer = try Peer(socketPath)
         guard
             try eventually(
-                within: .seconds(10),
+                within: .seconds(30),
                 { try peer.ask("SET end end") == .simple("OK") }
             )
-        else { throw SystemFailure("writes are not taken again within 10 s") }
+        else { throw SystemFailure("writes are not taken again within 30 s") }
     }
 
     /// One of the next syncs fails, if none is about to.
