@@ -204,6 +204,17 @@ struct CompactionTests {
         #expect(last == [["meta"]])
     }
 
+    /// Compacts a piece as small as it can be.
+    ///
+    /// - Returns: Whether nothing is left to do.
+    private func compactPiece(of backing: SQLiteBacking) throws -> Bool {
+        var goesOn = true
+        return try backing.compact {
+            defer { goesOn = false }
+            return goesOn
+        }.isDone
+    }
+
     /// What a delete superseded goes before it, or a start would find it alive.
     @Test func `killed between any two transactions of a sweep, the live entries are the same`()
         throws
@@ -222,11 +233,7 @@ struct CompactionTests {
         backing.raiseCompaction(to: revision)
         var (stepCount, isDone) = (0, false)
         while !isDone {
-            var goesOn = true
-            isDone = try backing.compact {
-                defer { goesOn = false }
-                return goesOn
-            }.isDone
+            isDone = try compactPiece(of: backing)
             let killed = try TemporaryStore()
             try store.copy(to: killed)
             #expect(try live(killed.contents()) == expected, "after step \(stepCount)")
@@ -246,11 +253,7 @@ struct CompactionTests {
         backing.raiseCompaction(to: revision)
         var (count, isDone) = (0, false)
         while !isDone {
-            var goesOn = true
-            isDone = try backing.compact {
-                defer { goesOn = false }
-                return goesOn
-            }.isDone
+            isDone = try compactPiece(of: backing)
             count += 1
             try #require(count < 500)
             guard count % 8 == 0 else { continue }

@@ -109,7 +109,7 @@ struct CommitsHereTests {
         #expect(try writer.ask("INCR count") == .integer(Int64(count) + 1))
     }
 
-    @Test func `a group waits for one commit, and a reader among them ends that`() throws {
+    @Test func `the loop commits for a group, until one of them reads`() throws {
         let others = try (0..<3).map { _ in try server.connect() }
         // With more, the commit thread has groups.
         let takesGroups = clinux_processor_count() <= 2

@@ -182,7 +182,7 @@ final class RowFinder {
         try firstRow(after: place)?.number
     }
 
-    /// The first number from `number` on that a row has; nil if there is none.
+    /// The lowest number of a row that is at least `number`; nil if all rows have lower ones.
     func firstNumber(from number: Int64) throws(SQLiteFailure) -> Int64? {
         next.bind(1, number)
         return try row(next)?.number

@@ -222,8 +222,7 @@ package struct CommitsHere {
 
     /// Ends the wait.
     ///
-    /// - Parameter count: For how many clients the next commit is; 0 if there is none, or it is not made
-    ///   here.
+    /// - Parameter count: How many clients the next commit answers; 0 if the loop makes no commit now.
     package mutating func endWait(count: Int = 0) {
         groupEnd = nil
         if count > 0 { groupCount = count }
@@ -236,9 +235,9 @@ package struct CommitsHere {
 
     /// Records how long a commit took on the loop's thread.
     ///
-    /// If many were long, or one too long that was not the first for 256 commits, the next takes twice as
-    /// many turns, and half as many again after 256 others. One in more than that does not matter: a
-    /// substitute has the loop meanwhile.
+    /// After one of 5 ms, unless the 256 before it were faster, and if they take 2 ms on average, twice as
+    /// many turns must pass before the next; half as many again after 256 faster ones. A rare slow one
+    /// does not matter: a substitute has the loop meanwhile.
     package mutating func noteCommit(nanoseconds: Int64) {
         averageNanoseconds += (min(nanoseconds, CommitsHere.longest) - averageNanoseconds) / 16
         let isTooLong = nanoseconds >= CommitsHere.longest
