@@ -88,7 +88,8 @@ package class ChangeQueue: NotifierJob, @unchecked Sendable {
     static func haveRoom(_ queues: [ChangeQueue]) -> Bool {
         let depth = clinux_depth()
         guard depth == 0 else { return depth <= Feedback.limit }
-        for queue in queues where !queue.hasRoom { return false }
+        // By index: an iterator would retain the array and each queue.
+        for index in queues.indices where !queues[index].hasRoom { return false }
         return true
     }
 
@@ -129,7 +130,21 @@ package class ChangeQueue: NotifierJob, @unchecked Sendable {
 
     /// Delivers a change that the queue has passed back, and what came meanwhile.
     @usableFromInline
-    final func deliver(_ change: ChangeRecord) { deliver((change, nil)) }
+    final func deliver(_ change: ChangeRecord) {
+        change.deliver(in: nil, take)
+        if !endIfEmpty() { deliver(next(), from: 2) }
+    }
+
+    /// Ends the delivering if no change waits; returns whether it did.
+    ///
+    /// ``next(begins:)`` does the same, but what it hands out takes 40 ns.
+    private func endIfEmpty() -> Bool {
+        waiting.withLock { waiting in
+            guard waiting.changes.count == 0 else { return false }
+            waiting.isDraining = false
+            return true
+        }
+    }
 
     /// Delivers the waiting changes, unless a thread already does.
     @usableFromInline
@@ -151,9 +166,10 @@ package class ChangeQueue: NotifierJob, @unchecked Sendable {
     /// Delivers some of the waiting changes; called by the thread that drains.
     package final func run() { deliver(next()) }
 
-    private func deliver(_ first: (ChangeRecord, StateScope?)?) {
+    /// Delivers `first`, which is number `start` of this turn, and what waits behind it.
+    private func deliver(_ first: (ChangeRecord, StateScope?)?, from start: Int = 1) {
         var waiting = first
-        for count in 1...Self.turn {
+        for count in start...Self.turn {
             guard let (change, scope) = waiting else { return }
             change.deliver(in: scope, take)
             if count < Self.turn { waiting = next() }

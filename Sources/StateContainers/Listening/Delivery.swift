@@ -47,6 +47,8 @@ final class Delivery: Receiver, NotifierJob {
     private let actor: (any Actor)?
     /// Weak, because the scope may retain the container, which retains this object.
     private weak let scope: StateScope?
+    /// Whether there was a scope: looking at a weak reference that is nil costs, too.
+    private let isScoped: Bool
     /// The listener, if it was attached and still exists.
     weak let listener: (any AnyObject & Sendable)?
     /// The identity of the attached listener, even if it is gone.
@@ -70,7 +72,9 @@ final class Delivery: Receiver, NotifierJob {
         self.who = who
         self.queue = queue
         self.actor = actor
-        scope = StateScope.current
+        let scope = StateScope.current
+        self.scope = scope
+        isScoped = scope != nil
         self.listener = listener
         identity = listener.map(ObjectIdentifier.init)
         self.call = call
@@ -92,7 +96,7 @@ final class Delivery: Receiver, NotifierJob {
 
     func put(_ change: ChangeRecord) {
         if isInline, slot.withLock({ $0.mayPass() }) {
-            change.deliver(in: scope, call)
+            change.deliver(in: isScoped ? scope : nil, call)
             if finish() { schedule() }
             return
         }

@@ -51,15 +51,19 @@ package final class ListenerList: Sendable {
     ///
     /// - Returns: Whether some receivers are gone, or none is left.
     package func deliver(_ change: ChangeRecord) -> Bool {
-        let entries = entries.withLock { $0 }
-        var someAreGone = entries.isEmpty
-        for entry in entries where change.facts.number > entry.last {
-            if entry.receiver.isGone {
-                someAreGone = true
-            } else {
-                entry.receiver.put(change)
-            }
-        }
+        // Most lists have one receiver, and a copy of the list is two atomic operations more.
+        let (only, others) = entries.withLock { $0.count == 1 ? ($0[0], []) : (nil, $0) }
+        if let only { return !ListenerList.deliver(change, to: only) }
+        var someAreGone = others.isEmpty
+        for entry in others where !ListenerList.deliver(change, to: entry) { someAreGone = true }
         return someAreGone
+    }
+
+    /// - Returns: Whether the receiver is there.
+    private static func deliver(_ change: ChangeRecord, to entry: Entry) -> Bool {
+        guard change.facts.number > entry.last else { return true }
+        guard !entry.receiver.isGone else { return false }
+        entry.receiver.put(change)
+        return true
     }
 }

@@ -155,12 +155,11 @@ extension RadixNode {
     /// Returns the node, which is a new one if this was full.
     func adding(_ child: RadixReference, behind byte: UInt8) -> RadixNode {
         guard childCount < kind.capacity else {
-            let next: Kind = kind == .small ? .medium : kind == .medium ? .large : .full
-            return copied(into: next).adding(child, behind: byte)
+            return copied(into: kind.next).adding(child, behind: byte)
         }
         let count = childCount
         switch kind {
-        case .small, .medium:
+        case .small, .digits, .medium:
             var index = 0
             while index < count, edges[index] < byte { index += 1 }
             memmove(edges + index + 1, edges + index, count - index)
@@ -185,7 +184,7 @@ extension RadixNode {
     func removing(_ byte: UInt8) -> RadixNode {
         let count = childCount
         switch kind {
-        case .small, .medium:
+        case .small, .digits, .medium:
             var index = 0
             while edges[index] != byte { index += 1 }
             memmove(edges + index, edges + index + 1, count - index - 1)
@@ -200,7 +199,8 @@ extension RadixNode {
         // Well below the capacity of the smaller size, so that a key that comes and goes does not
         // copy each time.
         switch kind {
-        case .medium where childCount <= 3: return copied(into: .small)
+        case .digits where childCount <= 3: return copied(into: .small)
+        case .medium where childCount <= 9: return copied(into: .digits)
         case .large where childCount <= 12: return copied(into: .medium)
         case .full where childCount <= 36: return copied(into: .large)
         default: return self

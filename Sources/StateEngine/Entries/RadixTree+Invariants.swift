@@ -57,7 +57,8 @@ extension RadixTree {
         let least =
             switch node.kind {
             case .small: 2
-            case .medium: 4
+            case .digits: 4
+            case .medium: 10
             case .large: 13
             case .full: 37
             }

@@ -91,7 +91,7 @@ extension RadixNode {
     /// - Returns: False if `body` returned false.
     func forEachChild(from start: UInt8, _ body: (UInt8, RadixReference) -> Bool) -> Bool {
         switch kind {
-        case .small, .medium:
+        case .small, .digits, .medium:
             for index in 0..<childCount where edges[index] >= start {
                 guard body(edges[index], children[index]) else { return false }
             }

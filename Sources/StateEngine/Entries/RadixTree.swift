@@ -108,11 +108,13 @@ struct RadixReference: Equatable {
 }
 
 /// An inner node of the tree, in the four sizes of the adaptive radix tree
-/// (https://db.in.tum.de/~leis/papers/ART.pdf).
+/// (https://db.in.tum.de/~leis/papers/ART.pdf), and one for the digits of numbers in keys: with
+/// 100,000 such keys, the tree takes 128 bytes for ten of them in place of 176.
 ///
 /// ```
 ///  0 kind    2 child count    4 prefix length    6 the first 10 bytes of the prefix
 /// 16 small:  4 edge bytes in order, at 24 4 children       (56 bytes)
+/// 16 digits: 11 edge bytes in order, at 32 11 children     (120)
 /// 16 medium: 16 edge bytes in order, at 32 16 children     (160)
 /// 16 large:  256 places (0: none), at 272 48 children      (656)
 /// 16 full:   256 children                                  (2,064)
@@ -124,6 +126,8 @@ struct RadixNode: Equatable {
 
     enum Kind: UInt8 {
         case small
+        /// The ten digits and the end of a key.
+        case digits
         case medium
         case large
         case full
@@ -131,6 +135,7 @@ struct RadixNode: Equatable {
         var capacity: Int {
             switch self {
             case .small: 4
+            case .digits: 11
             case .medium: 16
             case .large: 48
             case .full: 256
@@ -140,11 +145,14 @@ struct RadixNode: Equatable {
         var childrenOffset: Int {
             switch self {
             case .small: 24
-            case .medium: 32
+            case .digits, .medium: 32
             case .large: 272
             case .full: 16
             }
         }
+
+        /// The next larger one.
+        var next: Kind { Kind(rawValue: rawValue + 1) ?? .full }
     }
 
     static let inlinePrefixByteCount = 10
@@ -157,8 +165,9 @@ struct RadixNode: Equatable {
     var kind: Kind {
         switch address.load(as: UInt8.self) {
         case 0: .small
-        case 1: .medium
-        case 2: .large
+        case 1: .digits
+        case 2: .medium
+        case 3: .large
         default: .full
         }
     }
@@ -195,7 +204,7 @@ struct RadixNode: Equatable {
             let word = address.load(fromByteOffset: 16, as: UInt32.self)
             let index = RadixNode.place(of: byte, in: UInt64(word) | 0xFFFF_FFFF << 32, at: 0)
             return index < childCount ? children + index : nil
-        case .medium:
+        case .digits, .medium:
             let low = address.load(fromByteOffset: 16, as: UInt64.self)
             let high = address.load(fromByteOffset: 24, as: UInt64.self)
             var index = RadixNode.place(of: byte, in: low, at: 0)

@@ -1,7 +1,6 @@
 /// How a version reaches storage, and the versions before it.
 extension Record {
-    /// The operation has the upper bits of the word of ``ordinal``: a transaction has fewer changes
-    /// than 2^24.
+    /// The operation follows in the word of ``ordinal``: a transaction has fewer changes than 2^24.
     @usableFromInline static let ordinalBits: UInt32 = 24
     @usableFromInline static let ordinalMask: UInt32 = 1 << ordinalBits - 1
 
@@ -19,6 +18,18 @@ extension Record {
     /// deadline.
     @inline(__always)
     func isDue(at now: Int64?) -> Bool { now.map { deadline <= $0 } ?? false }
+
+    /// When it expires, in milliseconds of CLOCK_BOOTTIME; valid once ``Deadlines`` has the record.
+    var deadline: Int64 {
+        get { address.load(fromByteOffset: Record.headerByteCount + 8, as: Int64.self) }
+        nonmutating set {
+            address.storeBytes(
+                of: newValue,
+                toByteOffset: Record.headerByteCount + 8,
+                as: Int64.self
+            )
+        }
+    }
 
     /// Its index among the deadlines or the keys of its holder, negative if it is not there; only
     /// if it has a deadline.
@@ -42,7 +53,7 @@ extension Record {
     package var isPublished: Bool { timeAndKey & Record.publishedBit != 0 }
 
     func markPublished() {
-        address.storeBytes(of: timeAndKey | Record.publishedBit, toByteOffset: 32, as: UInt64.self)
+        address.storeBytes(of: timeAndKey | Record.publishedBit, toByteOffset: 8, as: UInt64.self)
     }
 
     /// The newest version of the chain whose revision is at most `revision`.

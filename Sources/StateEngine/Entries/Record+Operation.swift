@@ -25,12 +25,8 @@ package enum ChangeOperation: UInt8, Sendable {
 }
 
 extension Record {
-    /// The memory that it takes, in bytes, without that of the tree.
-    package var footprint: Int { RecordPool.roomByteCount(keyStart + byteCount) + 8 }
-
     /// How the commit changed the entry.
     package var operation: ChangeOperation {
-        let word = address.load(fromByteOffset: 40, as: UInt32.self)
-        return ChangeOperation(rawValue: UInt8(word >> Record.ordinalBits)) ?? .plain
+        ChangeOperation(rawValue: UInt8(word >> Record.ordinalBits & 0xF)) ?? .plain
     }
 }

@@ -1,14 +1,18 @@
 import CLinux
 import StatePlatform
 
-/// One version of one entry, in one allocation: 56 bytes of fields, the key, the value.
+/// One version of one entry, in one allocation: 40 bytes of fields, the key, the value.
 ///
 /// ```
-///  0 older      address of the version that this one supersedes, while this one is not durable
-///  8 revision   24 version       40 ordinal (24 bits), operation (8), owner
-/// 16 created    32 time (48 bits), flags (5), key length (11)
-/// 48 cause, value length (all ones: deleted)
-/// 56 time of expiry, if there is one (8); key bytes, value bytes
+/// -24 created, -16 version, where 16 has no room for them
+///  -8 older     address of the version that this one supersedes, while this one is not durable;
+///               not there if this one was loaded
+///   0 revision
+///   8 time (48 bits), flags (5), key length (11)
+///  16 revision - created, version
+///  24 ordinal (24 bits), operation (4), flags (4), owner
+///  32 cause, value length (all ones: deleted)
+///  40 time of expiry and the fields of Deadlines, if it expires (24); key bytes, value bytes
 /// ```
 ///
 /// Memory is managed by hand, because a store holds millions of records: a Swift object costs 16
@@ -25,8 +29,16 @@ package struct Record: Equatable {
     @inlinable
     package init(address: UnsafeMutableRawPointer) { self.address = address }
 
-    @usableFromInline static let headerByteCount = 56
+    @usableFromInline static let headerByteCount = 40
     @usableFromInline static let deletedBit = UInt32.max
+
+    // Flags beside the ordinal: what there is before the address.
+    /// Room for `older`, at -8.
+    @usableFromInline static let chainBit: UInt32 = 1 << 28
+    /// The complete `created` and `version`, before that.
+    @usableFromInline static let wideBit: UInt32 = 1 << 29
+    static let chainByteCount = 8
+    static let wideByteCount = 24
 
     // Flags beside the time.
     @usableFromInline static let keyLengthMask: UInt64 = 0x7FF
@@ -59,6 +71,13 @@ package struct Record: Equatable {
         /// Whether only the deadline differs from the version before.
         package var isRenewal = false
         package var operation = ChangeOperation.plain
+        /// Whether no version before it will ever be known: storage has had it before.
+        package var isLoaded = false
+
+        /// Whether `created` and `version` need 8 bytes each.
+        fileprivate var isWide: Bool {
+            UInt32(exactly: revision &- created) == nil || UInt32(exactly: version) == nil
+        }
 
         package init(
             revision: Int64,
@@ -81,36 +100,11 @@ package struct Record: Equatable {
             self.expires = expires
             self.isVolatile = isVolatile
         }
-
-        /// The stored fields of a version, with the number of its cause.
-        init(_ change: borrowing StoredChange, cause: UInt32) {
-            self.init(
-                revision: change.revision,
-                created: change.created,
-                version: change.version,
-                time: change.time,
-                ordinal: change.ordinal,
-                owner: change.owner,
-                cause: cause,
-                expires: change.expires
-            )
-        }
     }
 
-    /// Allocates a version; a nil `value` is a delete.
+    /// Allocates a version, with memory of `pool` if it has some; a nil `value` is a delete.
     ///
     /// - Complexity: O(*n*) to copy key and value.
-    package static func make(
-        _ fields: Fields,
-        key: Bytes,
-        value: Bytes?,
-        appending suffix: Bytes? = nil
-    ) -> Record {
-        var none = RecordPool()
-        return make(fields, key: key, value: value, appending: suffix, in: &none)
-    }
-
-    /// The same with memory of `pool`, if it has some.
     static func make(
         _ fields: Fields,
         key: Bytes,
@@ -120,16 +114,26 @@ package struct Record: Equatable {
     ) -> Record {
         let valueByteCount = (value?.count ?? 0) + (suffix?.count ?? 0)
         let keyStart = headerByteCount + (fields.expires == nil ? 0 : deadlineByteCount)
-        let size = keyStart + key.count + valueByteCount
-        guard let address = pool.take(size) ?? malloc(RecordPool.roomByteCount(size)) else {
+        let isWide = fields.isWide
+        let front = isWide ? wideByteCount : fields.isLoaded ? 0 : chainByteCount
+        let size = front + keyStart + key.count + valueByteCount
+        guard let start = pool.take(size) ?? malloc(RecordPool.roomByteCount(size)) else {
             noMemory(for: size)
         }
-        clinux_note_allocation(address)
+        clinux_note_allocation(start)
+        let address = start + front
         let record = Record(address: address)
-        address.storeBytes(of: 0, as: UInt.self)
-        address.storeBytes(of: fields.revision, toByteOffset: 8, as: Int64.self)
-        address.storeBytes(of: fields.created, toByteOffset: 16, as: Int64.self)
-        address.storeBytes(of: fields.version, toByteOffset: 24, as: Int64.self)
+        var word = UInt32(truncatingIfNeeded: fields.ordinal) & ordinalMask
+        word |= UInt32(fields.operation.rawValue) << ordinalBits
+        if front > 0 {
+            word |= isWide ? chainBit | wideBit : chainBit
+            address.storeBytes(of: 0, toByteOffset: -8, as: UInt.self)
+        }
+        if isWide {
+            address.storeBytes(of: fields.created, toByteOffset: -24, as: Int64.self)
+            address.storeBytes(of: fields.version, toByteOffset: -16, as: Int64.self)
+        }
+        address.storeBytes(of: fields.revision, as: Int64.self)
         var timeAndKey = UInt64(truncatingIfNeeded: fields.time) << 16 | UInt64(key.count)
         if fields.isVolatile { timeAndKey |= volatileBit }
         if fields.isDeferrable { timeAndKey |= deferrableBit }
@@ -140,14 +144,16 @@ package struct Record: Equatable {
             address.storeBytes(of: .max, toByteOffset: headerByteCount + 8, as: Int64.self)
             address.storeBytes(of: -1, toByteOffset: headerByteCount + 16, as: Int.self)
         }
-        address.storeBytes(of: timeAndKey, toByteOffset: 32, as: UInt64.self)
-        let operation = UInt32(fields.operation.rawValue) << ordinalBits
-        let ordinal = UInt32(truncatingIfNeeded: fields.ordinal) & ordinalMask | operation
-        address.storeBytes(of: ordinal, toByteOffset: 40, as: UInt32.self)
-        address.storeBytes(of: fields.owner, toByteOffset: 44, as: UInt32.self)
-        address.storeBytes(of: fields.cause, toByteOffset: 48, as: UInt32.self)
+        address.storeBytes(of: timeAndKey, toByteOffset: 8, as: UInt64.self)
+        let age = UInt32(truncatingIfNeeded: fields.revision &- fields.created)
+        address.storeBytes(of: age, toByteOffset: 16, as: UInt32.self)
+        let version = UInt32(truncatingIfNeeded: fields.version)
+        address.storeBytes(of: version, toByteOffset: 20, as: UInt32.self)
+        address.storeBytes(of: word, toByteOffset: 24, as: UInt32.self)
+        address.storeBytes(of: fields.owner, toByteOffset: 28, as: UInt32.self)
+        address.storeBytes(of: fields.cause, toByteOffset: 32, as: UInt32.self)
         let length = value == nil ? deletedBit : UInt32(valueByteCount)
-        address.storeBytes(of: length, toByteOffset: 52, as: UInt32.self)
+        address.storeBytes(of: length, toByteOffset: 36, as: UInt32.self)
         if let base = key.baseAddress { memcpy(address + keyStart, base, key.count) }
         var end = keyStart + key.count
         if let value, let base = value.baseAddress {
@@ -160,71 +166,96 @@ package struct Record: Equatable {
         return record
     }
 
-    package func deallocate() { StatePlatform.free(address) }
+    package func deallocate() { StatePlatform.free(address - front) }
 
     func deallocate(into pool: inout RecordPool) {
-        pool.give(address, keyStart + byteCount)
+        pool.give(address - front, memoryByteCount)
+    }
+
+    /// The bytes that were asked for.
+    var memoryByteCount: Int { front + keyStart + byteCount }
+
+    /// The bytes before the address.
+    var front: Int {
+        if word & Record.chainBit == 0 { return 0 }
+        return word & Record.wideBit == 0 ? Record.chainByteCount : Record.wideByteCount
     }
 
     /// The version that this one supersedes; nil once this one is durable, and for the first
     /// version.
+    ///
+    /// Must not be set in a version that was loaded.
     @inlinable
     package var older: Record? {
-        get { UnsafeMutableRawPointer(bitPattern: address.load(as: UInt.self)).map(Record.init) }
+        get {
+            guard word & Record.chainBit != 0 else { return nil }
+            let bits = address.load(fromByteOffset: -8, as: UInt.self)
+            return UnsafeMutableRawPointer(bitPattern: bits).map(Record.init)
+        }
         nonmutating set {
-            address.storeBytes(
-                of: newValue.map { UInt(bitPattern: $0.address) } ?? 0,
-                as: UInt.self
-            )
+            precondition(word & Record.chainBit != 0, "a loaded version supersedes nothing known")
+            let bits = newValue.map { UInt(bitPattern: $0.address) } ?? 0
+            address.storeBytes(of: bits, toByteOffset: -8, as: UInt.self)
         }
     }
 
     /// The commit that made this version.
     @inlinable
-    package var revision: Int64 { address.load(fromByteOffset: 8, as: Int64.self) }
+    package var revision: Int64 { address.load(as: Int64.self) }
 
     /// The commit that created the entry.
     @inlinable
-    package var created: Int64 { address.load(fromByteOffset: 16, as: Int64.self) }
+    package var created: Int64 {
+        guard word & Record.wideBit == 0 else {
+            return address.load(fromByteOffset: -24, as: Int64.self)
+        }
+        return revision - Int64(address.load(fromByteOffset: 16, as: UInt32.self))
+    }
 
     /// How many times the entry was set since it was created.
     @inlinable
-    package var version: Int64 { address.load(fromByteOffset: 24, as: Int64.self) }
+    package var version: Int64 {
+        guard word & Record.wideBit == 0 else {
+            return address.load(fromByteOffset: -16, as: Int64.self)
+        }
+        return Int64(address.load(fromByteOffset: 20, as: UInt32.self))
+    }
+
+    /// Ordinal, operation, and flags.
+    @inlinable
+    var word: UInt32 { address.load(fromByteOffset: 24, as: UInt32.self) }
 
     /// Wall time in milliseconds since 1970.
     @inlinable
-    package var time: Int64 { Int64(address.load(fromByteOffset: 32, as: UInt64.self) >> 16) }
+    package var time: Int64 { Int64(timeAndKey >> 16) }
 
     /// The position of this change in its commit.
     @inlinable
     package var ordinal: Int32 {
-        get {
-            let word = address.load(fromByteOffset: 40, as: UInt32.self)
-            return Int32(truncatingIfNeeded: word & Record.ordinalMask)
-        }
+        get { Int32(truncatingIfNeeded: word & Record.ordinalMask) }
         nonmutating set {
-            let word = address.load(fromByteOffset: 40, as: UInt32.self) & ~Record.ordinalMask
             let ordinal = UInt32(truncatingIfNeeded: newValue) & Record.ordinalMask
-            address.storeBytes(of: word | ordinal, toByteOffset: 40, as: UInt32.self)
+            let others = word & ~Record.ordinalMask
+            address.storeBytes(of: others | ordinal, toByteOffset: 24, as: UInt32.self)
         }
     }
 
     /// The uid that created the entry.
     @inlinable
-    package var owner: UInt32 { address.load(fromByteOffset: 44, as: UInt32.self) }
+    package var owner: UInt32 { address.load(fromByteOffset: 28, as: UInt32.self) }
 
     /// The number in the ``CauseTable`` of its writer.
     @inlinable
-    package var cause: UInt32 { address.load(fromByteOffset: 48, as: UInt32.self) }
+    package var cause: UInt32 { address.load(fromByteOffset: 32, as: UInt32.self) }
 
     /// Whether this version is a delete.
     @inlinable
     package var isDeleted: Bool {
-        address.load(fromByteOffset: 52, as: UInt32.self) == Record.deletedBit
+        address.load(fromByteOffset: 36, as: UInt32.self) == Record.deletedBit
     }
 
     @inlinable
-    var timeAndKey: UInt64 { address.load(fromByteOffset: 32, as: UInt64.self) }
+    var timeAndKey: UInt64 { address.load(fromByteOffset: 8, as: UInt64.self) }
 
     /// Whether no storage keeps it.
     @inlinable
@@ -242,18 +273,6 @@ package struct Record: Equatable {
     @inlinable
     package var hasDeadline: Bool { timeAndKey & Record.expiryBit != 0 }
 
-    /// When it expires, in milliseconds of CLOCK_BOOTTIME; valid once ``Deadlines`` has the record.
-    var deadline: Int64 {
-        get { address.load(fromByteOffset: Record.headerByteCount + 8, as: Int64.self) }
-        nonmutating set {
-            address.storeBytes(
-                of: newValue,
-                toByteOffset: Record.headerByteCount + 8,
-                as: Int64.self
-            )
-        }
-    }
-
     @inlinable
     var keyStart: Int {
         let flag = timeAndKey & Record.expiryBit
@@ -270,7 +289,7 @@ package struct Record: Equatable {
     /// The value, for as long as the record lives; nil for a delete.
     @inlinable
     package var value: Bytes? {
-        let length = address.load(fromByteOffset: 52, as: UInt32.self)
+        let length = address.load(fromByteOffset: 36, as: UInt32.self)
         guard length != Record.deletedBit else { return nil }
         return Bytes(start: address + (keyStart + keyByteCount), count: Int(length))
     }
@@ -278,12 +297,4 @@ package struct Record: Equatable {
     /// Bytes of key and value.
     @inlinable
     package var byteCount: Int { keyByteCount + (value?.count ?? 0) }
-}
-
-/// Ends the process: acknowledged writes are stored, and nothing else can be served.
-func noMemory(for byteCount: Int) -> Never {
-    fatalError(
-        "out of memory: \(byteCount) bytes cannot be allocated; "
-            + "raise the limit (ulimit -v, memory.max) or store less"
-    )
 }

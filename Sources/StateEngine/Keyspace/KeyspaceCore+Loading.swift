@@ -7,8 +7,10 @@ extension KeyspaceCore {
     /// - Complexity: O(*n*) in the bytes of key and value.
     func load(_ change: borrowing StoredChange) -> (place: HistoryPlace, byteCount: Int)? {
         let cause = entries.causes.intern(bytes: change.cause)
+        var fields = Record.Fields(change, cause: cause.number)
+        fields.isLoaded = true
         let record = Record.make(
-            Record.Fields(change, cause: cause.number),
+            fields,
             key: change.key,
             value: change.value,
             in: &entries.pool

@@ -34,7 +34,7 @@ final class HistoryReader {
         // No page is read twice: a cache of them would stay with the process, all unused.
         let cacheSize = try connection.number("PRAGMA cache_size")
         try connection.set("cache_size=-256")
-        defer { try? connection.set("cache_size=\(cacheSize)") }
+        defer { try? connection.set("shrink_memory", "cache_size=\(cacheSize)") }
         guard try connection.number("PRAGMA page_count") > 1_024 else {
             return try read(connection, receive)
         }
