@@ -62,6 +62,22 @@ struct WideFields: Sendable {
         #expect(record.older == nil)
     }
 
+    @Test func `a version is counted otherwise if it has room for that`() {
+        let fields = WideFields(revision: 1 << 40, created: 1 << 40)
+        let wide = make(fields, (nil, false), recounted: true)
+        let narrow = make(fields, (99, false))
+        defer { for record in [wide, narrow] { record.deallocate() } }
+        #expect(narrow.recount(created: 1 << 40 - 5, version: 9))
+        #expect((narrow.created, narrow.version) == (1 << 40 - 5, 9))
+        #expect(!narrow.recount(created: 3, version: 9))
+        #expect(!narrow.recount(created: 1 << 40, version: 1 << 32))
+        #expect((narrow.created, narrow.version) == (1 << 40 - 5, 9))
+        #expect((narrow.ordinal, narrow.owner) == ((1 << 24) - 1, 1_000))
+        #expect(wide.recount(created: 3, version: 1 << 33))
+        #expect((wide.created, wide.version) == (3, 1 << 33))
+        #expect((wide.revision, wide.ordinal, wide.owner) == (1 << 40, (1 << 24) - 1, 1_000))
+    }
+
     @Test func `a loaded version takes less memory than one that was written`() {
         let loaded = make(WideFields(), (nil, true))
         let written = make(WideFields(), (nil, false))
@@ -71,7 +87,11 @@ struct WideFields: Sendable {
         #expect(written.footprint < wide.footprint)
     }
 
-    private func make(_ wide: WideFields, _ form: (expires: Int64?, isLoaded: Bool)) -> Record {
+    private func make(
+        _ wide: WideFields,
+        _ form: (expires: Int64?, isLoaded: Bool),
+        recounted: Bool = false
+    ) -> Record {
         var fields = Record.Fields(
             revision: wide.revision,
             created: wide.created,
@@ -83,6 +103,7 @@ struct WideFields: Sendable {
             expires: form.expires
         )
         fields.isLoaded = form.isLoaded
+        fields.mayBeRecounted = recounted
         fields.operation = .restore
         return Array("the key".utf8).withUnsafeBytes { key in
             Array("the value".utf8).withUnsafeBytes { value in

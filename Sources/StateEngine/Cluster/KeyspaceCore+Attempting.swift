@@ -220,7 +220,7 @@ extension KeyspaceCore {
             case (let value?, let expected?) where value.isEqual(to: expected): break
             default: return false
             }
-            change.count(as: other.version)
+            guard change.count(as: other.version) else { return false }
             if change.hasDeadline || other.expires != nil {
                 setDeadline(of: change, to: other.expires)
             }
@@ -232,11 +232,11 @@ extension KeyspaceCore {
 extension Record {
     /// Gives a version of the open transaction the number that the cluster has counted: a key that
     /// was deleted and set in one transaction is the same there.
-    fileprivate func count(as version: Int64) {
-        guard version != self.version else { return }
-        address.storeBytes(of: version, toByteOffset: 24, as: Int64.self)
-        if version > 1, let older, !older.isDeleted {
-            address.storeBytes(of: older.created, toByteOffset: 16, as: Int64.self)
-        }
+    ///
+    /// - Returns: Whether it has room for that number.
+    fileprivate func count(as version: Int64) -> Bool {
+        guard version != self.version else { return true }
+        let same = version > 1 ? older.flatMap { $0.isDeleted ? nil : $0 } : nil
+        return recount(created: same?.created ?? created, version: version)
     }
 }

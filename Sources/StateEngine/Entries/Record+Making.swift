@@ -1,3 +1,5 @@
+import StatePlatform
+
 /// Versions that are not written by a command, and the memory of all.
 extension Record {
     /// Allocates a version, with memory that is of no pool.
@@ -9,6 +11,24 @@ extension Record {
     ) -> Record {
         var none = RecordPool()
         return make(fields, key: key, value: value, appending: suffix, in: &none)
+    }
+
+    package func deallocate() { StatePlatform.free(address - front) }
+
+    /// Replaces how the entry was counted; only while its transaction is open.
+    ///
+    /// - Returns: False, and changes nothing, if the version has no room for such numbers.
+    package func recount(created: Int64, version: Int64) -> Bool {
+        if word & Record.wideBit != 0 {
+            address.storeBytes(of: created, toByteOffset: -24, as: Int64.self)
+            address.storeBytes(of: version, toByteOffset: -16, as: Int64.self)
+            return true
+        }
+        guard let age = UInt32(exactly: revision &- created), let count = UInt32(exactly: version)
+        else { return false }
+        address.storeBytes(of: age, toByteOffset: 16, as: UInt32.self)
+        address.storeBytes(of: count, toByteOffset: 20, as: UInt32.self)
+        return true
     }
 
     /// The memory that it takes, in bytes, without that of the tree.

@@ -73,10 +73,13 @@ package struct Record: Equatable {
         package var operation = ChangeOperation.plain
         /// Whether no version before it will ever be known: storage has had it before.
         package var isLoaded = false
+        /// Whether the cluster may count it otherwise while its transaction is open.
+        package var mayBeRecounted = false
 
         /// Whether `created` and `version` need 8 bytes each.
         fileprivate var isWide: Bool {
-            UInt32(exactly: revision &- created) == nil || UInt32(exactly: version) == nil
+            mayBeRecounted || UInt32(exactly: revision &- created) == nil
+                || UInt32(exactly: version) == nil
         }
 
         package init(
@@ -122,7 +125,6 @@ package struct Record: Equatable {
         }
         clinux_note_allocation(start)
         let address = start + front
-        let record = Record(address: address)
         var word = UInt32(truncatingIfNeeded: fields.ordinal) & ordinalMask
         word |= UInt32(fields.operation.rawValue) << ordinalBits
         if front > 0 {
@@ -163,10 +165,8 @@ package struct Record: Equatable {
         if let suffix, let base = suffix.baseAddress {
             memcpy(address + end, base, suffix.count)
         }
-        return record
+        return Record(address: address)
     }
-
-    package func deallocate() { StatePlatform.free(address - front) }
 
     func deallocate(into pool: inout RecordPool) {
         pool.give(address - front, memoryByteCount)

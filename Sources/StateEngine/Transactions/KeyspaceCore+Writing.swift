@@ -210,7 +210,7 @@ extension KeyspaceCore {
             entries.causes.retain(cause)
             return (cause.number, cause.cause.uid)
         }
-        return Record.Fields(
+        var fields = Record.Fields(
             revision: transaction.revision,
             created: current?.created ?? transaction.revision,
             version: version,
@@ -219,6 +219,8 @@ extension KeyspaceCore {
             owner: current?.owner ?? transaction.nextOwner ?? uid,
             cause: number
         )
+        fields.mayBeRecounted = transaction.isDecided && current == nil
+        return fields
     }
 
     /// The owner that stays if one transaction deletes an entry and sets it again; nil if the new
