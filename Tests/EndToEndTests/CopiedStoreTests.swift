@@ -133,12 +133,24 @@ struct CopiedStoreTests {
         #expect(after.revision > told)
         let said = "\(stage.daemon.dataPath)/stated.db was copied or restored"
         #expect(eventually { stage.daemon.log.contains(said) }, "law: never silent about storage")
-        #expect(try stage.daemon.connect().value(for: "key/0") != [2])
+        // None, if the values were in the log only and that was not copied.
+        let kept = try stage.daemon.connect().entry(for: "key/0")
+        #expect(kept?.value != [2])
         #expect(try stage.write(1, 3) > told)
+        try expectSet(stage, after: kept)
         // From here on it is the same store again.
         let last = try stage.identity()
         try stage.daemon.restart()
         #expect(try stage.identity() == last)
+        try expectSet(stage, after: kept)
+    }
+
+    /// Revisions have jumped by 2^32 between its creation and its newest version.
+    private func expectSet(_ stage: Stage, after kept: Client.Entry?) throws {
+        let entry = try #require(try stage.daemon.connect().entry(for: "key/0"))
+        guard let kept else { return #expect(entry.version == 1) }
+        #expect(entry.revision - entry.created > Int64(UInt32.max))
+        #expect((entry.created, entry.version) == (kept.created, kept.version + 1))
     }
 
     @Test func `a copy that is put back twice is not mistaken for what it became the first time`()

@@ -6,8 +6,6 @@ struct WideFields: Sendable {
     var revision: Int64 = 7
     var created: Int64 = 7
     var version: Int64 = 1
-    var expires: Int64?
-    var isLoaded = false
 
     static let all: [WideFields] = [
         WideFields(),

@@ -7,6 +7,8 @@ import StateSQLite
 /// What many keys of an embedded database hold in memory.
 enum KeptRows {
     private static let keyCount = 100_000
+    /// The most bytes that they may take.
+    private static let bound = 8_000_000
 
     /// Prints it: bytes that malloc has allocated, after a start, so without what a fill leaves.
     static func measure(in place: String) throws(BenchError) {
@@ -19,7 +21,10 @@ enum KeptRows {
             let byteCount = clinux_heap_byte_count() - before
             let count = database.keyspace.keyCount
             guard count == keyCount else { throw BenchError.failed("\(count) keys were stored") }
-            print("\(count) keys of a database hold \(byteCount / 1_000) KB of memory")
+            print(
+                "\(count) keys of a database hold \(byteCount / 1_000) KB of memory"
+                    + "          <= \(bound / 1_000) \(byteCount <= bound ? "ok" : "MISSED")"
+            )
         } catch {
             throw .failed("\(error)")
         }
