@@ -38,13 +38,14 @@ final class LogPages {
     ///
     /// - Parameters:
     ///   - path: The log.
+    ///   - likely: The page size of the database, for a log whose header is damaged.
     ///   - acknowledged: The end of a log according to the stamp of the store.
-    init?(path: String, acknowledged: LogPosition?) {
+    init?(path: String, likely: Int, acknowledged: LogPosition?) {
         let opened = open(path, O_RDONLY | O_CLOEXEC)
         guard opened >= 0 else { return nil }
         descriptor = opened
-        guard let header = LogHeader(opened) else {
-            pageByteCount = HistorySchema.pageByteCount
+        guard let header = LogHeader(opened, likely: likely) else {
+            pageByteCount = likely
             return nil
         }
         pageByteCount = header.pageByteCount

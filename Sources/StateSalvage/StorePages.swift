@@ -47,15 +47,11 @@ final class StorePages {
         let descriptor = open(location.database, O_RDONLY | O_CLOEXEC)
         let reason = lastSystemError()
         database = descriptor
-        log = LogPages(path: location.log, acknowledged: acknowledged)
+        let likely = LogHeader.pageByteCount(ofDatabase: descriptor)
+        log = LogPages(path: location.log, likely: likely, acknowledged: acknowledged)
         var status = stat()
         if descriptor >= 0 { fstat(descriptor, &status) }
-        let header = readBytes(descriptor, count: 18, at: 0) ?? []
-        let stated = header.count == 18 ? Int(header[16]) << 8 | Int(header[17]) : 0
-        // None of the valid sizes becomes another by one flipped bit.
-        pageByteCount =
-            log?.pageByteCount
-            ?? (LogHeader.isPageSize(stated) ? stated : HistorySchema.pageByteCount)
+        pageByteCount = log?.pageByteCount ?? likely
         let end = (Int(status.st_size) + pageByteCount - 1) / pageByteCount
         let isIncomplete = log?.isIncomplete ?? false
         let count = max(log?.pageCount ?? end, isIncomplete ? end : 0)

@@ -43,9 +43,9 @@ package struct LogHeader {
     /// Reads the header of the log open at `descriptor`; nil if the file is empty or cannot be
     /// read.
     ///
-    /// For a damaged header, the page size is assumed to be ours, and the byte order that of this
-    /// machine.
-    package init?(_ descriptor: Int32) {
+    /// For a damaged header, the page size is assumed to be the database's, which is `likely`, and
+    /// the byte order that of this machine.
+    package init?(_ descriptor: Int32, likely: Int = HistorySchema.pageByteCount) {
         guard let read = readBytes(descriptor, count: LogPosition.headerByteCount, at: 0) else {
             return nil
         }
@@ -56,12 +56,24 @@ package struct LogHeader {
         sum.add(read[0..<24])
         isWhole =
             magic | 1 == 0x377F_0683 && LogHeader.isPageSize(size) && sum.isEqual(to: read, at: 24)
-        pageByteCount = isWhole ? size : HistorySchema.pageByteCount
+        pageByteCount = isWhole ? size : likely
         isBigEndian = isWhole ? magic & 1 == 1 : 1.bigEndian == 1
     }
 
-    package static func isPageSize(_ size: Int) -> Bool {
+    private static func isPageSize(_ size: Int) -> Bool {
         (512...65_536).contains(size) && size & (size - 1) == 0
+    }
+
+    /// The page size in the header of the database open at `descriptor`; ours if it is damaged.
+    ///
+    /// None of the valid sizes becomes another by one flipped bit.
+    package static func pageByteCount(ofDatabase descriptor: Int32) -> Int {
+        // https://www.sqlite.org/fileformat2.html#database_header
+        guard let header = readBytes(descriptor, count: 18, at: 0) else {
+            return HistorySchema.pageByteCount
+        }
+        let size = Int(header[16]) << 8 | Int(header[17])
+        return isPageSize(size) ? size : HistorySchema.pageByteCount
     }
 
     /// The salts of the frames that belong to the log, if the header is intact.

@@ -22,10 +22,11 @@ struct MovedLog {
         let log = open(location.log, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
         guard log >= 0 else { return false }
         defer { close(log) }
-        guard let header = LogHeader(log), !header.isWhole else { return false }
         let database = open(location.database, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
         guard database >= 0 else { return false }
         defer { close(database) }
+        let likely = LogHeader.pageByteCount(ofDatabase: database)
+        guard let header = LogHeader(log, likely: likely), !header.isWhole else { return false }
         guard let frames = lastFrames(log, header, position) else { return false }
         return frames.allSatisfy { page, offset in
             let size = header.pageByteCount
