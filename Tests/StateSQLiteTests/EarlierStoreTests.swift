@@ -25,7 +25,9 @@ struct EarlierStoreTests {
     }
 
     @Test(arguments: [2_048, 8_192])
-    func `a store with pages of another size, as earlier versions made them, is served`(size: Int) throws {
+    func `a store with pages of another size, as earlier versions made them, is served`(
+        size: Int
+    ) throws {
         try fill(pagesOf: size)
         #expect(try store.contents().changes.map(\.plain) == sampleChanges(500))
         let keyspace = try LocalKeyspace(backing: store.backing())

@@ -215,7 +215,9 @@ struct ClusterTimeTests {
         usleep(1_100_000)
         try link.commit("", of: first)
         let second = try link.batch()
-        #expect(second.writes.last == end && second.writes.count > 50, "\(second.writes.count)")
+        // As many are tried as there is time for.
+        let most = Extent.isSanitized ? 1 : 50
+        #expect(second.writes.last == end && second.writes.count > most, "\(second.writes.count)")
         #expect(second.writers.hasSuffix("expiry:\tapp/old"))
     }
 

@@ -39,7 +39,8 @@ struct DescribingLimitTests {
         }
     }
 
-    @Test func `bounded: what reads a long value counts for as many keys in EXEC`() throws {
+    @Test(.disabled(if: Extent.isSanitized, "800 MiB are hashed"))
+    func `bounded: what reads a long value counts for as many keys in EXEC`() throws {
         let value = [UInt8](repeating: 1, count: 8 << 20)
         #expect(try peer.ask([Array("SET".utf8), Array("big".utf8), value]).shown == "+OK")
         for (command, count) in [("DIGEST big", 100), ("DUMP big", 6)] {

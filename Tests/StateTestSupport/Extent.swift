@@ -2,13 +2,16 @@ import Glibc
 
 /// How much of a test that could go on for ever is run.
 package enum Extent {
+    /// Whether ThreadSanitizer makes everything slow.
+    #if TSAN
+    package static let isSanitized = true
+    #else
+    package static let isSanitized = false
+    #endif
+
     /// As many rounds of a random test, of which each one is like the others; a tenth where ThreadSanitizer makes them slow.
     package static func rounds(_ count: Int) -> Int {
-        #if TSAN
-        count / 10
-        #else
-        count
-        #endif
+        isSanitized ? count / 10 : count
     }
 
     /// The number in the environment variable, which the long form sets; without one, that of the short form.
