@@ -60,12 +60,14 @@ final class Load: Sendable {
     /// After many failures that is tried every 10 s only (``CommitQueue/reopen(_:)``), and it takes time.
     private func endWatching() throws {
         let peer = try Peer(socketPath)
-        guard
-            try eventually(
-                within: .seconds(30),
-                { try peer.ask("SET end end") == .simple("OK") }
-            )
-        else { throw SystemFailure("writes are not taken again within 30 s") }
+        var reply = Reply.null
+        let isTaken = try eventually(within: .seconds(30)) {
+            reply = try peer.ask("SET end end")
+            return reply == .simple("OK")
+        }
+        guard isTaken else {
+            throw SystemFailure("writes are not taken again within 30 s: \(reply.shown)")
+        }
     }
 
     /// One of the next syncs fails, if none is about to.
