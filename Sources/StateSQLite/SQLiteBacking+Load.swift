@@ -133,6 +133,10 @@ extension SQLiteBacking {
         let metadata = try StoreMetadata(connection).metadata()
         found.pendingFileList = try StoreMetadata(connection).value(of: .pendingFiles)
         // Order matters: everything was checked, from here on the store may be written.
+        //
+        // Another process that reads keeps count of what was moved, also by a process that was
+        // killed before it had synced that. The first commit may restart the log.
+        try connection.sync()
         StoreRoom.giveUpReserveIfFull(location)
         try useWriteAheadLog(connection)
         // A store that is reopened is known to be the same one.

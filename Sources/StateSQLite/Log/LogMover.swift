@@ -11,6 +11,10 @@ import Synchronization
 /// between two commits, which then has little left to move.
 /// https://www.sqlite.org/c3ref/wal_checkpoint_v2.html
 ///
+/// It does not sync the log, as a checkpoint usually does first: what it moves is on stable storage.
+/// A sync of the log on this thread could fail on behalf of a commit that is just being written: the
+/// kernel drops those pages, and the commit's own sync might then report nothing.
+///
 /// Whoever releases it calls ``wait()`` first. The thread uses `mover` and writes `result` until
 /// `hasEnded`; everything else is for one thread at a time. That is the proof of `@unchecked
 /// Sendable`.
@@ -33,7 +37,7 @@ final class LogMover: @unchecked Sendable {
     init(beside connection: SQLiteConnection) throws(SQLiteFailure) {
         mover = try connection.another()
         reader = try connection.another()
-        try mover.set("synchronous=FULL", "wal_autocheckpoint=0")
+        try mover.set("synchronous=OFF", "wal_autocheckpoint=0")
         for opened in [mover, reader] { try opened.execute(LogMover.anyRead) }
     }
 
@@ -95,7 +99,8 @@ final class LogMover: @unchecked Sendable {
             return .failure(mover.failure(code, during: "checkpoint"))
         }
         return Result {
-            // SQLite itself syncs the database only once all of the log is in it.
+            // SQLite itself syncs nothing here, and the log cannot be restarted before this: the
+            // reader keeps it.
             () throws(SQLiteFailure) -> Int in
             try mover.sync()
             return Int(movedCount)
