@@ -32,7 +32,7 @@ class Comparison:
         """Compares what is new, and returns how many commits that were."""
         compacted = fault.compacted if fault else {0, 1, 2}
         self.asked = time.time()
-        through = self.cluster.revision()
+        through = self.settled_revision()
         # After a compaction etcd does not have it all: then it is that of a daemon that missed nothing.
         wanted = None if compacted else [changes for _, changes in self.cluster.history(self.checked, through)]
         state = self.cluster.state()
@@ -54,6 +54,14 @@ class Comparison:
         self.answers.judge(commits, operations)
         self.unsettled = (commits, operations, fault.killed if fault else set())
         return len(commits)
+
+    def settled_revision(self):
+        """Etcd's revision, once what clients have given up is not on its way any more: on a busy machine it may be made late."""
+        while True:
+            through = self.cluster.revision()
+            time.sleep(0.5)
+            if not self.cluster.history(through, self.cluster.revision()):
+                return through
 
     def wait_for(self, n):
         deadline, status = time.time() + PATIENCE, {}

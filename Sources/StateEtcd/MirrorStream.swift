@@ -155,12 +155,13 @@ struct MirrorStream {
             let before = provedCount
             if try !daemon.receive().isEmpty, daemon.isIdle, before > 0 { prove() }
             for batch in daemon.takeBatches() { try writer?.add(batch) }
-            if let words = try writer?.send(filter) { send(words) }
             if !daemon.isFull {
                 try etcd.receive()
                 try take(etcd.takeEvents())
                 if let words = try writer?.take(filter) { send(words) }
             }
+            // Order matters: the next batch may have come before the answer to the one before.
+            if let words = try writer?.send(filter) { send(words) }
             try beatIfDue()
             keepIfDue()
         }

@@ -2,6 +2,7 @@ import Glibc
 import StateClient
 import StateEngine
 import StateTestSupport
+import StateWire
 import Testing
 
 /// The copy of a prefix of a real etcd, brought by the real `stated-etcd`.
@@ -14,13 +15,17 @@ final class ClusterTests {
 
     convenience init() throws { try self.init(certificates: nil) }
 
-    private init(certificates: String?, quotaByteCount: Int? = nil) throws {
+    private init(
+        certificates: String?,
+        quotaByteCount: Int? = nil,
+        storing option: String = ""
+    ) throws {
         self.certificates = certificates
         directory = try TemporaryDirectory()
         etcd = try EtcdMember(certificates: certificates, quotaByteCount: quotaByteCount)
         let text = """
             { cluster: { user: "\(geteuid())", node: "n1" }, limits: { valueBytes: "1KiB" },
-              rules: [{ keys: "app/", backing: "cluster" }, { keys: "app/once/", writeOnce: true },
+              rules: [{ keys: "app/", backing: "cluster"\(option) }, { keys: "app/once/", writeOnce: true },
                       { keys: "app/few/", limits: { keys: 3 } }, { keys: "app/brief/", expire: "1h" },
                       { keys: "app/slow/", limits: { writesPerSecond: 3 } },
                       { keys: "app/typed/", schema: { type: "integer" } }] }
@@ -106,6 +111,30 @@ final class ClusterTests {
         #expect(log.split(separator: "\n").count { $0.contains("compared") } == 1, "\(log)")
         let versions = try daemon.connect().entry(for: "app/k3").map(\.version)
         #expect(versions == 5)
+    }
+
+    @Test(arguments: [false, true])
+    func `a watch that had more than a killed daemon had stored is informed`(
+        isStoredFirst: Bool
+    ) throws {
+        let option =
+            isStoredFirst ? "synced\"" : "interval\", commitEvery: \"1h\""
+        let test = try ClusterTests(certificates: nil, storing: ", durability: \"\(option)")
+        try test.waitFor("current")
+        _ = try test.daemon.connect().sync()
+        try test.etcd.put([("app/a", "1")])
+        try test.expectSame()
+        let peer = try Peer(test.daemon.socketPath)
+        let shown = try #require(try peer.ask("STATE.GET app/a")["revision"]?.integerValue)
+        test.daemon.kill()
+        try test.etcd.put([("app/a", "2")])
+        try test.daemon.start()
+        try test.expectSame()
+        let again = try Peer(test.daemon.socketPath)
+        let reply = try again.ask("STATE.CHANGES SINCE \(shown) app/")
+        #expect((reply.elements?.first?.textValue == "gap") != isStoredFirst, "\(reply.shown)")
+        let history = try Statectl.run(test.daemon, "history", "app/a")
+        #expect(history.lines.count == 2, "\(history)")
     }
 
     @Test func `a history that was compacted or restored is compared`() throws {

@@ -19,7 +19,11 @@ package func memoryRules(_ pattern: Pattern) -> KeyRules {
 }
 
 /// Rules that let storage have the keys of a pattern later, and say nothing else.
-package func deferringRules(_ pattern: Pattern, every interval: Duration) -> KeyRules {
+package func deferringRules(
+    _ pattern: Pattern,
+    every interval: Duration,
+    backing: KeyBacking = .sqlite
+) -> KeyRules {
     KeyRules(
         [pattern],
         memoryPatterns: [],
@@ -30,6 +34,7 @@ package func deferringRules(_ pattern: Pattern, every interval: Duration) -> Key
         var settings = KeyRule.Settings()
         settings.durability = KeyRule.Setting(value: .interval, rule: 0)
         settings.commitInterval = KeyRule.Setting(value: interval, rule: 0)
+        settings.backing = KeyRule.Setting(value: backing, rule: 0)
         return KeyRule(settings, quotas: [])
     }
 }

@@ -46,12 +46,17 @@ extension KeyspaceCore {
         let isAnew = value != nil && version <= current?.version ?? 0
         var fields = fields(of: isAnew ? nil : current, version: value == nil ? 0 : version)
         fields.expires = value == nil ? nil : expires
+        fields.isDeferrable = isDeferrable(decided: key)
         put(
             Record.make(fields, key: key, value: value, in: &entries.pool),
             onto: chain,
             due: fields.expires.map { due(at: $0) }
         )
     }
+
+    /// Whether storage may have a change later that the cluster has decided: of rules, only this is
+    /// asked.
+    func isDeferrable(decided key: Bytes) -> Bool { isDeferrable(key, rules?.rule(for: key)) }
 
     /// Calls `body` for the newest version of each key of the cluster after `key` and up to `last`,
     /// in key order.

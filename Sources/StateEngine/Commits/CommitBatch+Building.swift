@@ -179,6 +179,8 @@ extension CommitBatch {
             byteCount += change.byteCount
         }
         noteDelay(other.contents.delay)
+        let own = other.items[item].revision
+        append(other.contents.metadata.filter { $0.revision == own })
         let (revision, cause) = (other.items[item].revision, other.items[item].cause)
         endTransaction(revision: revision, cause: cause, byteCount: byteCount)
     }

@@ -121,7 +121,7 @@ public final class CommitBatch: @unchecked Sendable {
     var changes: [Record] { contents.changes }
     var byteCount: Int { contents.byteCount }
     /// The metadata that the transactions write, in order of revision.
-    package var metadata: [MetadataEntry] { contents.metadata }
+    package var metadata: [MetadataEntry] { (earlier?.metadata ?? []) + contents.metadata }
 
     /// Whether there is nothing to commit.
     public var isEmpty: Bool { items.isEmpty }
@@ -148,10 +148,16 @@ public final class CommitBatch: @unchecked Sendable {
     /// When storage must have the batch.
     var storing: Storing {
         let contents = contents
-        if contents.isBarrier || !contents.metadata.isEmpty { return .now }
+        if contents.isBarrier { return .now }
+        if contents.metadata.contains(where: { !$0.isPublished }) { return .now }
         if contents.storedCount == 0 { return .never }
         guard contents.deferrableCount == contents.storedCount else { return .now }
         return .within(nanoseconds: contents.delay)
+    }
+
+    /// Whether it can be deferred by the loop itself: a long one is copied by the commit thread.
+    var isBriefAndDeferrable: Bool {
+        if items.count <= 16, case .within = storing { true } else { false }
     }
 
     /// The revision of the last transaction of which storage keeps something; nil if it keeps

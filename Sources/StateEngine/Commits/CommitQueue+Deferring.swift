@@ -30,6 +30,36 @@ extension CommitQueue {
         if maintains { submit(.maintain) }
     }
 
+    /// Defers a batch on this thread, unless something is under way: nobody waits for the commit
+    /// thread then.
+    ///
+    /// - Parameter batch: Storage may have it later.
+    /// - Returns: Whether that is done; then the batch is empty, and the caller settles the answer.
+    func deferAtOnce(_ batch: CommitBatch) -> Bool {
+        let taken = state.withLock { state -> CommitBatch? in
+            guard state.committer == .nobody, state.queued == nil, !state.isHeldUp,
+                !state.mustStore, state.work.letsWritersCommit, !state.isThreadDue
+            else { return nil }
+            let taken = state.spare.popLast() ?? CommitBatch()
+            taken.take(batch)
+            state.committer = .writer
+            return taken
+        }
+        guard let taken else { return false }
+        guard canDefer(taken) else {
+            // It comes first, as nothing was queued.
+            putFirst(taken)
+            let wakes = state.withLock { state in
+                state.committer = .nobody
+                return state.wakes()
+            }
+            if wakes { parking.signal() }
+            return true
+        }
+        _ = answer(.committed(taken), notifies: false)
+        return true
+    }
+
     /// 4 MiB: at most so much is lost in a crash, whatever the rules say.
     static let standardDeferredByteLimit = 4 << 20
 

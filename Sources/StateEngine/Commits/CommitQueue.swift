@@ -260,8 +260,11 @@ final class CommitQueue: Sendable {
 
     /// Passes an answer to the thread that settles; a writer gives the backing back with it.
     ///
+    /// - Parameters:
+    ///   - finished: The answer.
+    ///   - notifies: False for the thread that settles.
     /// - Returns: How many transactions wait for the next commit.
-    func answer(_ finished: Finished) -> Int {
+    func answer(_ finished: Finished, notifies: Bool = true) -> Int {
         let (notify, waiting, wakes) = state.withLock { state in
             state.finished.append(finished)
             switch finished {
@@ -286,7 +289,7 @@ final class CommitQueue: Sendable {
             return (state.notify, state.queued?.transactionCount ?? 0, state.wakes())
         }
         if wakes { parking.signal() }
-        notify()
+        if notifies { notify() }
         return waiting
     }
 }

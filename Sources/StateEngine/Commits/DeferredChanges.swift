@@ -19,6 +19,8 @@ final class DeferredChanges: @unchecked Sendable {
     private var changes: [Change] = []
     /// One for all changes of the same writer in a row.
     private var causes: [[UInt8]] = []
+    /// The newest of each name, which their transactions have written.
+    private var newestMetadata: [String: MetadataEntry] = [:]
     /// Bytes of keys and values.
     private(set) var byteCount = 0
     /// The transactions that they are of.
@@ -49,6 +51,11 @@ final class DeferredChanges: @unchecked Sendable {
     /// The revision of the last one; 0 if there is none.
     var lastRevision: Int64 { changes.last?.record.revision ?? 0 }
 
+    /// The metadata that is stored with them.
+    var metadata: [MetadataEntry] {
+        newestMetadata.isEmpty ? [] : newestMetadata.values.sorted { $0.revision < $1.revision }
+    }
+
     /// Copies all changes of a batch that storage keeps.
     ///
     /// - Parameters:
@@ -65,6 +72,7 @@ final class DeferredChanges: @unchecked Sendable {
             )
             byteCount += record.byteCount
         }
+        for entry in batch.contents.metadata { newestMetadata[entry.name] = entry }
         transactionCount += batch.storedTransactionCount
         self.due = min(self.due, due)
     }
@@ -83,6 +91,7 @@ final class DeferredChanges: @unchecked Sendable {
         for change in changes { change.record.deallocate() }
         changes.removeAll(keepingCapacity: changes.count <= 4_096)
         causes.removeAll()
+        if !newestMetadata.isEmpty { newestMetadata.removeAll() }
         (byteCount, transactionCount, due) = (0, 0, .max)
     }
 

@@ -14,6 +14,10 @@ package struct MetadataEntry: Sendable {
     package let text: String?
     /// The version before it, to restore if it is undone.
     let superseded: MetadataTable.Version?
+    /// Whether storage may have it later than readers, as the changes of its transaction.
+    let isDeferrable: Bool
+    /// Whether nothing undoes it: its transaction was published early.
+    var isPublished = false
 
     /// Bytes of name and text.
     var byteCount: Int { name.utf8.count + (text?.utf8.count ?? 0) }
@@ -24,7 +28,9 @@ extension KeyspaceCore {
     /// The metadata text of this name; nil if it is absent.
     package func metadataText(_ name: String, _ receipt: inout Receipt) -> String? {
         guard let version = metadata[name] else { return nil }
-        if version.revision > revisions.durable { receipt.noteRead(version.revision) }
+        if version.revision > revisions.durable, !version.isPublished {
+            receipt.noteRead(version.revision)
+        }
         return version.text
     }
 
@@ -40,11 +46,18 @@ extension KeyspaceCore {
     /// Writes a metadata entry in the open transaction, or removes it if `text` is nil; one of each
     /// name in a transaction.
     ///
+    /// If it is deferrable, storage may have it with the changes of the transaction, if it may have
+    /// all of these later.
+    ///
     /// - Throws: ``StateError/Code/tooBig`` for a transaction over its limit,
     ///   ``StateError/Code/readOnly`` while the store is reopened, ``StateError/Code/noSpace`` for
     ///   a new entry if the disk is full, or ``StateError/Code/invalidRequest`` if the store keeps no
     ///   metadata; the transaction stays open and unchanged.
-    package func setMetadata(_ name: String, to text: String?) throws(StateError) {
+    package func setMetadata(
+        _ name: String,
+        to text: String?,
+        isDeferrable: Bool = false
+    ) throws(StateError) {
         guard metadata.isKept else {
             throw StateError(.err, "this store keeps no metadata: '\(name)' cannot be stored")
         }
@@ -52,7 +65,8 @@ extension KeyspaceCore {
             revision: transaction.revision,
             name: name,
             text: text,
-            superseded: metadata[name]
+            superseded: metadata[name],
+            isDeferrable: isDeferrable
         )
         if admission.refusals.diskShortage != nil, text != nil, metadata[name] == nil {
             throw admission.refusals.refuse()
@@ -61,5 +75,16 @@ extension KeyspaceCore {
         transaction.byteCount += entry.byteCount
         transaction.metadata.append(entry)
         metadata.set(entry)
+    }
+
+    /// Puts the metadata of the open transaction into the batch.
+    func finishMetadata(isPublished: Bool) {
+        if isPublished {
+            for index in transaction.metadata.indices {
+                transaction.metadata[index].isPublished = true
+            }
+        }
+        metadata.finish(transaction.metadata, isPublished: isPublished)
+        pending.filling.append(transaction.metadata)
     }
 }

@@ -4,10 +4,13 @@ struct MetadataTable: ~Copyable {
     struct Version: Sendable {
         var revision: Int64
         var text: String
+        /// Whether nothing undoes it, although storage may not have it yet.
+        var isPublished = false
     }
 
     private var versions: [String: Version] = [:]
-    /// The revision of the last change that nothing has undone; a removed entry has no version.
+    /// The revision of the last change that something may undo, and nothing has undone; a removed
+    /// entry has no version.
     private var lastChange: Int64 = 0
     /// Whether the backing keeps metadata; set before anything is written.
     var isKept = true
@@ -20,20 +23,38 @@ struct MetadataTable: ~Copyable {
 
     mutating func set(_ entry: MetadataEntry) {
         versions[entry.name] = entry.text.map { Version(revision: entry.revision, text: $0) }
-        lastChange = entry.revision
+        if !entry.isDeferrable { lastChange = entry.revision }
     }
 
-    /// Undoes entries, the newest first.
+    /// The transaction of deferrable entries is finished, and published or not.
+    mutating func finish(_ metadata: [MetadataEntry], isPublished: Bool) {
+        for entry in metadata where entry.isDeferrable {
+            if isPublished {
+                versions[entry.name]?.isPublished = true
+            } else {
+                lastChange = entry.revision
+            }
+        }
+    }
+
+    /// Undoes entries that were not published, the newest first.
     mutating func undo(_ metadata: [MetadataEntry]) {
-        for entry in metadata.reversed() {
+        for entry in metadata.reversed() where !entry.isPublished {
             versions[entry.name] = entry.superseded
             lastChange = min(lastChange, entry.revision - 1)
         }
     }
 
-    /// Replaces everything with what storage holds up to `revision`; nothing may be provisional.
-    mutating func load(_ stored: [String: String], at revision: Int64) {
+    /// Replaces everything with what storage holds up to `revision`, except what was published
+    /// after `storedRevision`; nothing else may be provisional.
+    mutating func load(
+        _ stored: [String: String],
+        at revision: Int64,
+        keepingPublishedAfter storedRevision: Int64 = .max
+    ) {
+        let published = versions.filter { $1.isPublished && $1.revision > storedRevision }
         versions = stored.mapValues { Version(revision: revision, text: $0) }
+        versions.merge(published) { $1 }
         lastChange = revision
     }
 

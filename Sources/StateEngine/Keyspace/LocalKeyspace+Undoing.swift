@@ -29,7 +29,11 @@ extension LocalKeyspace {
         queue.resume()
         core.pending.release(through: core.revisions.durable)
         if !core.metadata.isNewer(than: core.revisions.durable) {
-            core.metadata.load(metadata, at: core.revisions.durable)
+            core.metadata.load(
+                metadata,
+                at: core.revisions.durable,
+                keepingPublishedAfter: core.revisions.stored
+            )
         }
         core.admission.refusals.reopening = nil
         return .reopened(adopted: count, through: changes.last?.revision ?? 0)

@@ -18,8 +18,7 @@ public final class LocalKeyspace: WaitableKeyspace {
         case unopened(StateError)
         /// If not nil, the disk is full and only keys in memory can be set; nil: all keys can.
         case room(shortage: StateError?)
-        /// If not nil, storage cannot have deferred changes yet, and will be asked again; nil: it
-        /// has them.
+        /// If not nil, storage cannot have deferred changes yet, and is asked again; nil: it has them.
         case deferral(failure: StateError?)
         /// Nothing became durable or was undone: revisions were reserved, history was compacted.
         case unchanged
@@ -115,18 +114,20 @@ public final class LocalKeyspace: WaitableKeyspace {
 
     /// Passes finished transactions to the commit thread; without storage, publishes them.
     ///
-    /// - Parameter commitsOnCaller: Whether the caller calls ``commitOnCaller()`` next.
+    /// - Parameters:
+    ///   - commitsOnCaller: Whether the caller calls ``commitOnCaller()`` next.
+    ///   - settlesNow: Whether the caller settles what may be stored later, without that thread.
     /// - Returns: Whether there is something to settle already.
     @discardableResult
-    package func publish(commitsOnCaller: Bool = false) -> Bool {
+    package func publish(commitsOnCaller: Bool = false, settlesNow: Bool = false) -> Bool {
         withCore { core in
-            guard !core.pending.filling.isEmpty else { return false }
+            let filling = core.pending.filling
+            guard !filling.isEmpty else { return false }
             if core.revisions.takesReservation() { queue.submit(.reserve(at: 0)) }
-            if isPersistent {
-                queue.submit(core.pending.filling, commitsOnCaller: commitsOnCaller)
-                return false
-            }
-            return true
+            guard isPersistent else { return true }
+            if settlesNow, filling.isBriefAndDeferrable, queue.deferAtOnce(filling) { return true }
+            queue.submit(filling, commitsOnCaller: commitsOnCaller)
+            return false
         }
     }
 

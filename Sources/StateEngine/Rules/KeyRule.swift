@@ -65,12 +65,12 @@ package final class KeyRule: Sendable {
         access = AccessRule(settings)
         self.quotas = QuotaRule(quotas)
         isInMemory = settings.backing?.value == .memory
-        // Whoever shares a commit with such a key waits for storage.
+        let backing = settings.backing?.value ?? .sqlite
         let named = settings.durability?.value ?? .synced
-        durability = named == .interval ? .synced : named
-        let isInStore = settings.backing.map { $0.value == .sqlite } ?? true
+        // Whoever shares a commit with such a key waits for storage.
+        durability = named == .interval || backing == .cluster ? .synced : named
         delay =
-            named == .interval && isInStore
+            named == .interval && [.sqlite, .cluster].contains(backing)
             ? Int64((settings.commitInterval?.value ?? .seconds(5)) / .nanoseconds(1)) : nil
         lifetime = settings.lifetime?.value
         lifetimeMilliseconds = settings.expiry.map { Int64($0.value / .milliseconds(1)) }

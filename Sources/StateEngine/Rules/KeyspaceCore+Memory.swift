@@ -26,7 +26,7 @@ extension KeyspaceCore {
             }
         }
         let isFinal =
-            transaction.metadata.isEmpty && !(stored.isEmpty && kept.isEmpty)
+            transaction.metadata.allSatisfy(isCertain) && !(stored.isEmpty && kept.isEmpty)
             && (stored.isEmpty || !transaction.isStoredAtOnce)
             && revision <= revisions.durable
             && stored.allSatisfy { $0.record.isDeferrable && isCertain($0.record) }
@@ -53,6 +53,13 @@ extension KeyspaceCore {
     /// Whether nothing can undo what a change supersedes.
     private func isCertain(_ record: Record) -> Bool {
         guard let older = record.older else { return true }
+        return older.isPublished || older.revision <= revisions.durable
+    }
+
+    /// Whether storage may have metadata later, and nothing can undo what it supersedes.
+    private func isCertain(_ entry: MetadataEntry) -> Bool {
+        guard entry.isDeferrable else { return false }
+        guard let older = entry.superseded else { return true }
         return older.isPublished || older.revision <= revisions.durable
     }
 
@@ -92,7 +99,11 @@ extension KeyspaceCore {
     /// How safe a version is that a reply reports.
     package func durability(of record: Record) -> Durability {
         if !isPersistent || record.isVolatile { return .memory }
-        return record.isPublished && record.revision > revisions.stored ? .interval : .synced
+        // What a cluster has is on stable storage there.
+        guard record.isPublished, record.revision > revisions.stored,
+            !(mirrored?.holds(record.key) ?? false)
+        else { return .synced }
+        return .interval
     }
 
     /// The newest revision whose writer may have its answer although it is not durable yet.

@@ -17,7 +17,7 @@ extension KeyspaceCore {
     /// Everything finished after it must have been undone before, because it was computed on it.
     func undo(_ batch: CommitBatch) {
         for record in batch.changes.reversed() where !record.isPublished { undo(record) }
-        if !batch.metadata.isEmpty { metadata.undo(batch.metadata) }
+        if !batch.contents.metadata.isEmpty { metadata.undo(batch.contents.metadata) }
         pending.byteCount -= batch.byteCount
         revisions.undo()
     }

@@ -102,7 +102,8 @@ extension KeyspaceCore {
         fields.isVolatile = write.current.isVolatile
         fields.operation = operation
         transaction.durability = max(transaction.durability, write.rule?.durability ?? .synced)
-        fields.isDeferrable = isDeferrable(key, write.rule)
+        fields.isDeferrable =
+            transaction.isDecided ? isDeferrable(decided: key) : isDeferrable(key, write.rule)
         put(Record.make(fields, key: key, value: nil, in: &entries.pool), onto: write.chain)
         return true
     }
@@ -162,7 +163,7 @@ extension KeyspaceCore {
             }
         }
         if transaction.isDecided { filling.noteCauses(from: first, entries) }
-        if !transaction.metadata.isEmpty { filling.append(transaction.metadata) }
+        if !transaction.metadata.isEmpty { finishMetadata(isPublished: isFinal) }
         filling.endTransaction(
             revision: transaction.revision,
             cause: cause,
@@ -244,6 +245,7 @@ extension KeyspaceCore {
     private func take(_ rule: KeyRule?, _ fields: inout Record.Fields, _ key: Bytes) {
         guard let rule else {
             transaction.durability = .synced
+            if transaction.isDecided { fields.isDeferrable = isDeferrable(decided: key) }
             return
         }
         transaction.durability = max(transaction.durability, rule.durability)

@@ -77,10 +77,12 @@ package struct Transaction: ~Copyable {
         core.read(key, for: subject, &receipt)
     }
 
-    /// Sets or removes metadata; see ``KeyspaceCore/setMetadata(_:to:)``.
-    package mutating func setMetadata(_ name: String, to text: String?) throws(StateError) {
-        try core.setMetadata(name, to: text)
-    }
+    /// Sets metadata; see ``KeyspaceCore/setMetadata(_:to:isDeferrable:)``.
+    package mutating func setMetadata(
+        _ name: String,
+        to text: String?,
+        isDeferrable isLate: Bool = false
+    ) throws(StateError) { try core.setMetadata(name, to: text, isDeferrable: isLate) }
 
     /// Restores a key's former value, with the daemon's own permissions; nil deletes it.
     package mutating func restore(
@@ -282,7 +284,7 @@ package struct Receipt: ~Copyable {
     /// - Parameters:
     ///   - revision: The commit's revision.
     ///   - isFinal: Whether nothing undoes it.
-    mutating func noteCommit(_ revision: Int64, isFinal: Bool = false) {
+    package mutating func noteCommit(_ revision: Int64, isFinal: Bool = false) {
         self.revision = max(self.revision, revision)
         self.isFinal = isFinal
     }

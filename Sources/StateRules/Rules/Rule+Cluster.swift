@@ -34,8 +34,11 @@ extension Rule {
         if keys.count != 1 || keys[0].kind != .prefix || keys[0] == .everything {
             reader.note("backing", "\"cluster\" needs one prefix in 'keys', such as \"app/\"")
         }
-        for option in ["durability", "commitEvery", "lifetime"] where reader.has(option) {
-            reader.note(option, "the cluster decides that for its keys: remove it")
+        if let durability, durability != .interval, durability != .synced {
+            reader.note("durability", "keys of a cluster have \"interval\" or \"synced\"")
+        }
+        if reader.has("lifetime") {
+            reader.note("lifetime", "the cluster decides that for its keys: remove it")
         }
     }
 }

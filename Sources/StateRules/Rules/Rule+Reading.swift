@@ -127,7 +127,7 @@ extension Rule {
                 reader.note("commitEvery", "expected a time from 10ms to 1h")
             }
         }
-        if durability == .interval, backing.map({ $0 != .sqlite }) ?? false {
+        if durability == .interval, backing.map({ $0 != .sqlite && $0 != .cluster }) ?? false {
             reader.note(
                 "durability",
                 "\"interval\" is for keys in the store; their rule has another backing"

@@ -152,19 +152,27 @@ struct ClusterDecision {
         for cause in causes { core.release(cause) }
     }
 
-    /// The transaction is finished: the replies of its commands wait for storage.
+    /// The transaction is finished: the replies of its commands come after its events, and wait for
+    /// storage if a rule says so.
     ///
     /// - Parameters:
-    ///   - revision: What they wait for.
+    ///   - revision: Its revision.
+    ///   - receipt: That of the link's own reply.
     ///   - core: The keyspace.
     ///   - writes: Where the commands are from.
-    func answer(behind revision: Int64, _ core: KeyspaceCore, _ writes: ClusterWrites) {
+    func answer(
+        behind revision: Int64,
+        _ receipt: borrowing Receipt,
+        _ core: KeyspaceCore,
+        _ writes: ClusterWrites
+    ) {
         for cause in causes { core.release(cause) }
+        let isFinal = receipt.isFinal || receipt.revision < revision
         for reply in replies {
             writes.endWaiting(reply.write.connection)
             var context = CommandContext(reply.write.connection, in: core, at: time)
             context.round = .decided
-            context.receipt.noteRead(revision)
+            context.receipt.noteCommit(revision, isFinal: isFinal)
             writes.gate.send(from: reply.start, &context)
         }
         guard endsBatch else { return }

@@ -191,12 +191,15 @@ struct MirrorCommands {
             services.gate.cluster?.batch,
             at: context.time
         )
+        let here: Int64
         do throws(StateError) {
-            try context.write(waitingFor: .storage) { (transaction) throws(StateError) in
+            here = try context.write(waitingFor: .storage) { (transaction) throws(StateError) in
                 // First, for it counts against the limits of a transaction, which the changes may
                 // exceed.
-                try transaction.setMetadata(MirrorPosition.metadataName, to: text)
+                let name = MirrorPosition.metadataName
+                try transaction.setMetadata(name, to: text, isDeferrable: true)
                 try decision.make(&transaction, core, by: cause)
+                return transaction.revision
             }
         } catch {
             decision.undo(core)
@@ -206,7 +209,7 @@ struct MirrorCommands {
         mirror.revision = commit.revision
         context.output.writeOK()
         if let writes = services.gate.cluster {
-            decision.answer(behind: context.receipt.revision, core, writes)
+            decision.answer(behind: here, context.receipt, core, writes)
         }
     }
 

@@ -50,7 +50,8 @@ struct StateCommands {
         let isInMemory = !core.isPersistent || core.isInMemory(key, rule)
         let named = [conditions.presence, conditions.revision, conditions.value].compactMap { $0 }
         // A transaction is one commit, whose reply waits for storage.
-        let isDeferrable = core.isDeferrable(key, rule)
+        let isOfCluster = core.mirrored?.holds(key) ?? false
+        let isDeferrable = !isOfCluster && core.isDeferrable(key, rule)
         let level =
             options.durability ?? (isDeferrable ? .interval : rule?.durability ?? .synced)
         let isEarly = level < .written && !isDeferrable && !isInMemory && !context.isExecuting

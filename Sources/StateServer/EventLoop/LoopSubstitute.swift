@@ -17,10 +17,10 @@ extension Server {
         guard count > 0, count <= holderCount, !turn.isSubstituted,
             let substitute = turn.substitute, substitute.isReady
         else {
-            if keyspace.publish() { settle() }
+            if keyspace.publish(settlesNow: true) { settle() }
             return
         }
-        guard !keyspace.publish(commitsOnCaller: true) else { return settle() }
+        guard !keyspace.publish(commitsOnCaller: true, settlesNow: true) else { return settle() }
         // Replies that are ready need not wait for this commit.
         if !flushes.isEmpty { flushes.drain(flush) }
         // Otherwise this thread would wake itself.

@@ -12,7 +12,7 @@ extension Server {
             if !turn.commitsHere.waitsForGroup(registry.holderCount, at: now) { commitHere() }
         } else {
             turn.commitsHere.endWait()
-            if keyspace.publish() { settle() }
+            if keyspace.publish(settlesNow: true) { settle() }
         }
     }
 
