@@ -34,7 +34,8 @@ extension CommitQueue {
     /// thread then.
     ///
     /// - Parameter batch: Storage may have it later.
-    /// - Returns: Whether that is done; then the batch is empty, and the caller settles the answer.
+    /// - Returns: False if the caller must submit it. Else the batch is empty: it is deferred, and the
+    ///   caller settles the answer; or there is no room for it, and the commit thread has it.
     func deferAtOnce(_ batch: CommitBatch) -> Bool {
         let taken = state.withLock { state -> CommitBatch? in
             guard state.committer == .nobody, state.queued == nil, !state.isHeldUp,
