@@ -1,8 +1,50 @@
 import StateEngine
 import StatePlatform
 
+extension SQLiteBacking {
+    /// What belongs to the owner of a store, from load to close.
+    struct Ownership {
+        let lock: OwnerLock
+        let stamp: StoreStamp
+        let deferrals: DeferralLog
+    }
+
+    /// What the load finds.
+    struct Found {
+        /// The files that the last commit may not have reached, until somebody takes it.
+        var pendingFileList: String?
+        /// The rows up to the compacted revision, while they are read.
+        var rows: LoadedRows?
+        /// Whether all that the last process deferred was stored.
+        var hasAllDeferred = false
+        /// Whether the close has left something deferred to the next load.
+        var hasLeftDeferred = false
+    }
+}
+
 /// Decides whether this store is the last known one or a copy.
 extension SQLiteBacking {
+    /// Creates an empty store, unless there is one, or the rest of one.
+    func createIfAbsent() throws {
+        if FileIdentity(path: location.database) != nil { return }
+        // A log alone is the rest of a lost database, and SQLite would delete it.
+        guard FileIdentity(path: location.log) == nil else {
+            throw StateError.damaged(location.database, "it is missing, but its log exists")
+        }
+        // The values are elsewhere: an empty store in their place would hide that.
+        if let left = location.unfinishedFiles.first(where: { FileIdentity(path: $0) != nil }) {
+            throw StateError(
+                .storage,
+                "\(left) is left of a restore or a salvage that was broken off: repeat "
+                    + "that into a new directory, or remove the file to begin an empty store"
+            )
+        }
+        let stamp = try StoreStamp(path: location.stamp)
+        // If there is a stamp of another store, the new store must not count as that one.
+        let generation = stamp.isAbsent ? try stamp.begin(after: nil) : nil
+        try HistorySchema.create(at: location, generation: generation)
+    }
+
     /// The epoch of the store and its last revision.
     ///
     /// A copy, or an older file in the store's place, gets another epoch and revisions 2^32 higher,

@@ -1,5 +1,6 @@
 public import StateEngine
 import StatePlatform
+import StateSystem
 
 extension SQLiteBacking {
     /// Opens the store, creates it if it is missing, checks it and reads every row.
@@ -37,14 +38,17 @@ extension SQLiteBacking {
         _ receive: (borrowing StoredChange) -> Void
     ) throws -> LoadedStore {
         do {
-            let (store, loaded) = try checkedStore(lock, lookAhead, receive)
+            let deferrals =
+                ownership?.deferrals
+                ?? DeferralLog(path: location.deferrals, boot: BootIdentity.bytes())
+            let (store, loaded) = try checkedStore(lock, deferrals, lookAhead, receive)
             gauges.note(freeByteCount: try store.freeByteCount())
             gauges.note(store)
             gauges.note(store.files)
             gauges.note(store.log.status)
             store.room.look()
             open = store
-            ownership = Ownership(lock: lock, stamp: store.progress.stamp)
+            ownership = Ownership(lock: lock, stamp: store.progress.stamp, deferrals: deferrals)
             compactionGoal.finished = nil
             compactionGoal.isAsked = false
             return loaded
@@ -122,6 +126,7 @@ extension SQLiteBacking {
 
     private func checkedStore(
         _ lock: OwnerLock,
+        _ deferrals: DeferralLog,
         _ lookAhead: LookAhead,
         _ receive: (borrowing StoredChange) -> Void
     ) throws -> (OpenStore, LoadedStore) {
@@ -130,8 +135,9 @@ extension SQLiteBacking {
         let connection = try connect(lock)
         let rows = try check(connection, lock, lookAhead, receive)
         try require(acknowledged, connection, revision: rows.revision)
-        let metadata = try StoreMetadata(connection).metadata()
-        found.pendingFileList = try StoreMetadata(connection).value(of: .pendingFiles)
+        let facts = StoreMetadata(connection)
+        let metadata = try facts.metadata()
+        found.pendingFileList = try facts.value(of: .pendingFiles)
         // Order matters: everything was checked, from here on the store may be written.
         //
         // Another process that reads keeps count of what was moved, also by a process that was
@@ -142,8 +148,10 @@ extension SQLiteBacking {
         // A store that is reopened is known to be the same one.
         let isFirst = ownership == nil
         let stamp = try ownership?.stamp ?? StoreStamp(path: location.stamp)
+        let (epoch, generation) = (try facts.epoch(), try facts.generation())
         var loaded = try identify(connection, lastRevision: rows.revision, isFirst ? stamp : nil)
         loaded.metadata = metadata
+        let isCopy = loaded.epoch != epoch
         let log = try WriteAheadLog(location, limits: logLimits, connection: connection)
         if isFirst { try beginGeneration(connection, stamp, log, at: loaded.revision) }
         try log.preallocate()
@@ -157,6 +165,11 @@ extension SQLiteBacking {
             progress: CommitProgress(stamp, revision: loaded.revision, rowCount: rows.rowCount),
             loaded: rows.loaded
         )
+        if isFirst {
+            let left = deferrals.left(by: isCopy ? nil : generation)
+            try recover(left, in: store, &loaded, receive)
+            deferrals.begin(try facts.generation() ?? 0)
+        }
         return (store, loaded)
     }
 
@@ -177,26 +190,6 @@ extension SQLiteBacking {
             readsLog: true
         )
         if let finding { throw StateError.damaged(location.database, finding) }
-    }
-
-    private func createIfAbsent() throws {
-        if FileIdentity(path: location.database) != nil { return }
-        // A log alone is the rest of a lost database, and SQLite would delete it.
-        guard FileIdentity(path: location.log) == nil else {
-            throw StateError.damaged(location.database, "it is missing, but its log exists")
-        }
-        // The values are elsewhere: an empty store in their place would hide that.
-        if let left = location.unfinishedFiles.first(where: { FileIdentity(path: $0) != nil }) {
-            throw StateError(
-                .storage,
-                "\(left) is left of a restore or a salvage that was broken off: repeat "
-                    + "that into a new directory, or remove the file to begin an empty store"
-            )
-        }
-        let stamp = try StoreStamp(path: location.stamp)
-        // If there is a stamp of another store, the new store must not count as that one.
-        let generation = stamp.isAbsent ? try stamp.begin(after: nil) : nil
-        try HistorySchema.create(at: location, generation: generation)
     }
 
     private func connect(_ lock: OwnerLock) throws -> SQLiteConnection {
@@ -275,11 +268,16 @@ extension SQLiteBacking {
 
     /// Records the number of rows, empties the log, closes the database and releases the lock.
     ///
+    /// If something is deferred that the store has refused, it is left as after a crash: the next
+    /// load stores that.
+    ///
     /// If files of the store were removed or replaced meanwhile, nothing is written to the files
     /// that now have their names, and `reports.lossAtClose` reports it.
     public func close() {
         let wasLoaded = ownership != nil
+        let deferrals = ownership?.deferrals
         ownership = nil
+        found.hasLeftDeferred = deferrals?.hasLeft ?? false
         inTurn {
             guard let closing = open else {
                 if wasLoaded {
@@ -290,7 +288,9 @@ extension SQLiteBacking {
             }
             open = nil
             reports.lossAtClose = fileFinding
+            guard !found.hasLeftDeferred else { return }
             gauges.note(closing.finish())
+            deferrals?.end()
         }
     }
 }

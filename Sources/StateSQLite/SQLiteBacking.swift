@@ -20,6 +20,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         capabilities.history = self
         capabilities.compaction = self
         capabilities.files = self
+        capabilities.deferrals = self
         capabilities.keepsMetadata = true
         return capabilities
     }
@@ -62,20 +63,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// Held from load to close, also while the store is reopened.
     var ownership: Ownership?
 
-    struct Ownership {
-        let lock: OwnerLock
-        let stamp: StoreStamp
-    }
-
     var found = Found()
-
-    /// What the load finds.
-    struct Found {
-        /// The files that the last commit may not have reached, until somebody takes it.
-        var pendingFileList: String?
-        /// The rows up to the compacted revision, while they are read.
-        var rows: LoadedRows?
-    }
 
     /// What was acknowledged when the store was last open.
     var acknowledged = Acknowledged()

@@ -113,12 +113,15 @@ final class ClusterTests {
         #expect(versions == 5)
     }
 
-    @Test(arguments: [false, true])
-    func `a watch that had more than a killed daemon had stored is informed`(
-        isStoredFirst: Bool
+    /// What ends the daemon, and whether a change is stored before it is shown.
+    enum End: CaseIterable { case kill, failureOfMachine, killOfStoredFirst }
+
+    @Test(arguments: End.allCases)
+    func `never silent: a watch that had more than a killed daemon had stored is informed`(
+        end: End
     ) throws {
         let option =
-            isStoredFirst ? "synced\"" : "interval\", commitEvery: \"1h\""
+            end == .killOfStoredFirst ? "synced\"" : "interval\", commitEvery: \"1h\""
         let test = try ClusterTests(certificates: nil, storing: ", durability: \"\(option)")
         try test.waitFor("current")
         _ = try test.daemon.connect().sync()
@@ -127,12 +130,18 @@ final class ClusterTests {
         let peer = try Peer(test.daemon.socketPath)
         let shown = try #require(try peer.ask("STATE.GET app/a")["revision"]?.integerValue)
         test.daemon.kill()
+        if end == .failureOfMachine {
+            try #require(unlink(test.daemon.dataPath + "/stated.db-late") == 0)
+        }
         try test.etcd.put([("app/a", "2")])
         try test.daemon.start()
         try test.expectSame()
         let again = try Peer(test.daemon.socketPath)
         let reply = try again.ask("STATE.CHANGES SINCE \(shown) app/")
-        #expect((reply.elements?.first?.textValue == "gap") != isStoredFirst, "\(reply.shown)")
+        let isGap = reply.elements?.first?.textValue == "gap"
+        #expect(isGap == (end == .failureOfMachine), "\(reply.shown)")
+        // It does not come again.
+        if !isGap { #expect(reply.shown.split(separator: "app/a").count == 2, "\(reply.shown)") }
         let history = try Statectl.run(test.daemon, "history", "app/a")
         #expect(history.lines.count == 2, "\(history)")
     }

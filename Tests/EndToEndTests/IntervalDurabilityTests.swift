@@ -27,7 +27,42 @@ struct IntervalDurabilityTests: RuledTests {
         return (commit.revision, commit.durability)
     }
 
-    @Test func `a kill loses what was not stored yet, and nothing before it`() throws {
+    /// Kills a daemon, as if the machine had failed: then what was not synced is not there.
+    private func failMachine(under daemon: Daemon) throws {
+        daemon.kill()
+        try #require(unlink(daemon.dataPath + "/stated.db-late") == 0)
+    }
+
+    @Test func `durable before told: a kill loses nothing, and no watch is told of a loss`() throws
+    {
+        let daemon = try daemon(Self.rule)
+        var client = try daemon.connect()
+        var told: [Int64] = []
+        for round in 0..<3 {
+            told.append(try write(client, "late/a", "\(round)").revision)
+            if round == 1 { _ = try client.sync() }
+            told.append(try write(client, Key("late/b\(round)"), "x").revision)
+            daemon.kill()
+            try daemon.start()
+            client = try daemon.connect()
+            let peer = try Peer(daemon.socketPath)
+            for revision in told {
+                let reply = try peer.ask("STATE.CHANGES SINCE \(revision) late/")
+                #expect(reply.elements?.first?.textValue != "gap")
+            }
+            let entry = try client.entry(for: "late/a")
+            #expect(entry?.value == Array("\(round)".utf8) && entry?.durability == "synced")
+            #expect(entry?.revision == told[told.count - 2])
+        }
+        #expect(Set(told).count == told.count && told == told.sorted())
+        let history = try Statectl.run(daemon, "history", "late/a")
+        #expect(history.lines.count == 3, "\(history)")
+        #expect(try value(client, "late/b0") == "x" && value(client, "late/b2") == "x")
+    }
+
+    @Test func `the end of the machine loses what was not stored yet, and nothing before it`()
+        throws
+    {
         let daemon = try daemon(Self.rule)
         let client = try daemon.connect()
         let first = try write(client, "late/a", "1")
@@ -39,7 +74,7 @@ struct IntervalDurabilityTests: RuledTests {
         let lost = try write(client, "late/a", "2")
         _ = try write(client, "late/b", "3")
         #expect(try eventually { try status(client, "deferred_bytes") == 14 })
-        daemon.kill()
+        try failMachine(under: daemon)
         try daemon.start()
         let again = try daemon.connect()
         #expect(try value(again, "late/a") == "1" && value(again, "late/b") == nil)
@@ -83,7 +118,7 @@ struct IntervalDurabilityTests: RuledTests {
         _ = try write(client, "late/a", "2")
         _ = try write(client, "stored", "1")
         _ = try write(client, "late/c", "1")
-        daemon.kill()
+        try failMachine(under: daemon)
         try daemon.start()
         let again = try daemon.connect()
         #expect(try value(again, "late/a") == "2" && value(again, "late/c") == nil)
@@ -104,7 +139,7 @@ struct IntervalDurabilityTests: RuledTests {
         _ = try write(client, "late/a", "4")
         let synced = try Statectl.run(daemon, "sync")
         #expect(synced.exitCode == 0 && synced.text.hasPrefix("everything up to revision "))
-        daemon.kill()
+        try failMachine(under: daemon)
         try daemon.start()
         #expect(try value(try daemon.connect(), "late/a") == "4")
     }
@@ -136,7 +171,7 @@ struct IntervalDurabilityTests: RuledTests {
         #expect(try write(client, "late/a", "2").durability == "interval")
         #expect(try client.sync() > before.revision)
         let lost = try write(client, "late/a", "3")
-        daemon.kill()
+        try failMachine(under: daemon)
         try daemon.start()
         let again = try daemon.connect()
         #expect(try value(again, "late/a") == "2")

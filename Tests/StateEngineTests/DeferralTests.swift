@@ -248,8 +248,16 @@ struct DeferralTests {
     @Test func `what a crash has lost is known by its revisions`() throws {
         let directory = try TemporaryDirectory()
         let file = MemoryKeysFile(path: directory.path(of: "memory.patterns"))
-        func begin(after last: Int64, _ stored: Int64) throws -> [ForgottenKeys] {
-            try file.beginLife(after: last, storedThrough: stored) { Issue.record($0) }
+        func begin(
+            after last: Int64,
+            _ stored: Int64,
+            hasAll: Bool = false
+        ) throws -> [ForgottenKeys] {
+            try file.beginLife(
+                after: last,
+                storedThrough: stored,
+                hasAllDeferred: hasAll
+            ) { Issue.record($0) }
         }
         try file.add([], deferred: ["late/"])
         try file.endLife()
@@ -260,6 +268,9 @@ struct DeferralTests {
         try file.add([], deferred: ["late/"])
         try file.endLife()
         #expect(try begin(after: 200, 200) == [lost])
+        try file.add([], deferred: ["late/"])
+        // A crash of the process alone: what was deferred was kept.
+        #expect(try begin(after: 250, 240, hasAll: true) == [lost])
         try file.add([], deferred: ["late/"])
         let both = ForgottenKeys(pattern: "late/", storedRevision: 70, lastRevision: 300)
         #expect(try begin(after: 300, 250) == [both])

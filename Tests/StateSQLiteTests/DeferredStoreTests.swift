@@ -73,6 +73,25 @@ struct DeferredStoreTests {
         keyspace.close()
     }
 
+    @Test func `durable before told: what the store refuses until the end is in the next one`()
+        throws
+    {
+        _ = try set("a", 1)
+        faults.fail(.write, of: .log, with: ENOSPC, .lasting)
+        let late = try set("late/a", 2)
+        try #require(late > 0 && keyspace.deferred.count == 1)
+        keyspace.close()
+        #expect(keyspace.deferred.count == 1 && keyspace.hasLeftDeferred)
+        faults.heal()
+        for _ in 1...2 {
+            let next = store.backing()
+            let contents = try Contents(of: next)
+            #expect(contents.loaded.revision == late && contents.changes.last?.plain.value == [2])
+            #expect(contents.changes.count == 2)
+            next.close()
+        }
+    }
+
     @Test func `what is in doubt until the end counts as not stored`() throws {
         _ = try set("a", 1)
         try asWriter { (core, cause) throws(StateError) in

@@ -73,6 +73,8 @@ public struct BackingCapabilities: Sendable {
     package var files: (any PendingFileListBacking)?
     /// Whether it keeps metadata beside the entries (``MetadataEntry``).
     package var keepsMetadata = false
+    /// It keeps deferred changes where the end of the process does not lose them.
+    package var deferrals: (any DeferralKeeping)?
     /// The reservation that limits revisions; nil if the store itself keeps the revisions.
     package var reservation: RevisionReservation?
 

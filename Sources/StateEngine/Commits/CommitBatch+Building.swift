@@ -74,6 +74,13 @@ package final class BuiltBatch: @unchecked Sendable {
         try withExtendedLifetime(self) { try backing.commit(batch) }
     }
 
+    /// Defers the batch in `backing`; its records live for that call.
+    ///
+    /// - Returns: Whether it is kept.
+    package func keep(in backing: some DeferralKeeping) -> Bool {
+        withExtendedLifetime(self) { backing.keep(batch) }
+    }
+
     private func append(_ transaction: ArraySlice<Change>) {
         guard let first = transaction.first else { return }
         let cause = first.cause.withUnsafeBytes { causes.intern(bytes: $0) }

@@ -119,7 +119,7 @@ public final class CommitBatch: @unchecked Sendable {
 
     var items: [Item] { contents.items }
     var changes: [Record] { contents.changes }
-    var byteCount: Int { contents.byteCount }
+    package var byteCount: Int { contents.byteCount }
     /// The metadata that the transactions write, in order of revision.
     package var metadata: [MetadataEntry] { (earlier?.metadata ?? []) + contents.metadata }
 
@@ -162,7 +162,7 @@ public final class CommitBatch: @unchecked Sendable {
 
     /// The revision of the last transaction of which storage keeps something; nil if it keeps
     /// nothing.
-    var storedRevision: Int64? {
+    package var storedRevision: Int64? {
         let revision = max(contents.storedRevision, contents.metadata.last?.revision ?? 0)
         return revision > 0 ? revision : nil
     }

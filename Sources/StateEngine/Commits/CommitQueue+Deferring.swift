@@ -4,7 +4,8 @@ import Synchronization
 
 /// How changes reach storage that may be there later than everybody else has them.
 ///
-/// They are stored with the next commit that a writer waits for; when its time has
+/// Until then, a backing may keep them where the end of the process does not lose them
+/// (``DeferralKeeping``). They are stored with the next commit that a writer waits for; when its time has
 /// come; when there is too much of it; before the history is read or compacted; and at the end.
 extension CommitQueue {
     /// Commits what is queued on this thread, unless another thread is committing.
@@ -74,6 +75,9 @@ extension CommitQueue {
         return deferred.hasFailed || deferred.footprint + footprint <= limit
     }
 
+    /// Keeps a batch where the end of the process does not lose it.
+    func isKept(_ batch: CommitBatch) -> Bool { capabilities.deferrals?.keep(batch) ?? true }
+
     /// Defers a batch for at most so long.
     func deferNow(_ batch: CommitBatch, _ nanoseconds: Int64) {
         let now = clinux_monotonic_nanoseconds()
@@ -89,6 +93,7 @@ extension CommitQueue {
         guard case .within(let nanoseconds) = batch.storing else { return false }
         noteDeferral(failure)
         guard !failure.isOutcomeUnknown else { return false }
+        if !isKept(batch) { capabilities.deferrals?.noteUnkept() }
         deferNow(batch, nanoseconds)
         postpone()
         return true
@@ -107,6 +112,7 @@ extension CommitQueue {
         // they are not to be taken for unknown.
         state.withLock { $0.storedRevision = max($0.storedRevision, revision) }
         deferred.removeAll()
+        capabilities.deferrals?.didStoreDeferred()
         setTime()
         noteDeferral(nil)
     }

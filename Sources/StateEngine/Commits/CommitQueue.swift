@@ -224,7 +224,7 @@ final class CommitQueue: Sendable {
             guard !deferred.isEmpty else { return false }
             batch.isDeferred = true
         case .within(let nanoseconds):
-            guard hasRoomToDefer(batch) else { return false }
+            guard hasRoomToDefer(batch), isKept(batch) else { return false }
             deferNow(batch, nanoseconds)
         }
         return true

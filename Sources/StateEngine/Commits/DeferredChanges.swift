@@ -1,5 +1,34 @@
 import CLinux
 
+/// A backing that keeps deferred changes, until it stores them, where the end of the process does
+/// not lose them, though a failure of the machine does.
+///
+/// The next load stores them.
+package protocol DeferralKeeping: AnyObject, Sendable {
+    /// Whether the last process deferred nothing, or the load has stored all of it.
+    var hasAllDeferred: Bool { get }
+
+    /// Whether what this process deferred and could not store until it closed the backing was left
+    /// to the next load.
+    var hasLeftDeferred: Bool { get }
+
+    /// Prepares, before anything is deferred: a process that ends without that has lost nothing.
+    func prepareToDefer()
+
+    /// Keeps a batch that is deferred; called by the thread that has the backing, as the others.
+    ///
+    /// - Parameter batch: Its revisions are above all those that were deferred or stored.
+    /// - Returns: False if that failed; nothing has changed.
+    /// - Complexity: O(*n*) in the bytes, and one write without a sync.
+    func keep(_ batch: CommitBatch) -> Bool
+
+    /// A batch is deferred that could not be kept.
+    func noteUnkept()
+
+    /// All that was deferred is stored.
+    func didStoreDeferred()
+}
+
 /// Changes that readers, watchers and their writers have, and storage does not: those of keys whose
 /// rule has `durability: "interval"`.
 ///

@@ -23,6 +23,19 @@ package struct MetadataEntry: Sendable {
     var byteCount: Int { name.utf8.count + (text?.utf8.count ?? 0) }
 }
 
+extension MetadataEntry {
+    /// An entry that storage gets without a keyspace.
+    package init(revision: Int64, name: String, text: String?) {
+        self.init(
+            revision: revision,
+            name: name,
+            text: text,
+            superseded: nil,
+            isDeferrable: false
+        )
+    }
+}
+
 /// Metadata: short texts by name.
 extension KeyspaceCore {
     /// The metadata text of this name; nil if it is absent.

@@ -62,17 +62,23 @@ package struct MemoryKeysFile {
     /// - Parameters:
     ///   - revision: Not below any that it acknowledged.
     ///   - storedRevision: Storage has everything that it acknowledged up to this one.
+    ///   - hasAllDeferred: Whether storage also has all that it was to store later.
     ///   - onFailure: Called if the file cannot be written.
     /// - Returns: The keys of which earlier processes published what the history does not have.
     /// - Throws: ``StateError/Code/storage``, naming the file, if it cannot be read.
     package func beginLife(
         after revision: Int64,
         storedThrough storedRevision: Int64,
+        hasAllDeferred: Bool = false,
         onFailure: (StateError) -> Void
     ) throws(StateError) -> [ForgottenKeys] {
         let lines = try read()
         var ended = lines
         for (line, fate) in lines where fate.isRunning {
+            if line.isDeferred, hasAllDeferred {
+                ended[line] = fate.lastRevision > 0 ? fate.ended : nil
+                continue
+            }
             let stored = line.isDeferred ? storedRevision : -1
             let isFirst = fate.lastRevision == 0
             ended[line] = Fate(
@@ -173,6 +179,13 @@ extension MemoryKeysFile.Fate {
             lastRevision: isGap ? parts[1] ?? 0 : 0,
             isRunning: !isGap || parts.count > 2
         )
+    }
+
+    /// The same once that process has ended, and nothing of it is missing.
+    fileprivate var ended: Self {
+        var ended = self
+        ended.isRunning = false
+        return ended
     }
 
     fileprivate func text(isDeferred: Bool) -> String {

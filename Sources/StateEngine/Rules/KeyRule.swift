@@ -66,7 +66,7 @@ package final class KeyRule: Sendable {
         self.quotas = QuotaRule(quotas)
         isInMemory = settings.backing?.value == .memory
         let backing = settings.backing?.value ?? .sqlite
-        let named = settings.durability?.value ?? .synced
+        let named = settings.durability?.value ?? (backing == .cluster ? .interval : .synced)
         // Whoever shares a commit with such a key waits for storage.
         durability = named == .interval || backing == .cluster ? .synced : named
         delay =

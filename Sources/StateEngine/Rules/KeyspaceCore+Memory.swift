@@ -187,6 +187,15 @@ extension LocalKeyspace {
     /// The next revision is above this one.
     package func skip(to revision: Int64) { withCore { $0.revisions.skip(to: revision) } }
 
+    /// Whether storage has all that the last process published and was to store later.
+    package var hasAllDeferred: Bool { queue.capabilities.deferrals?.hasAllDeferred ?? false }
+
+    /// Whether what storage refused until the keyspace was closed was left to the next process.
+    package var hasLeftDeferred: Bool { queue.capabilities.deferrals?.hasLeftDeferred ?? false }
+
+    /// Prepares, before clients are served, for what storage may have later.
+    package func prepareToDefer() { queue.capabilities.deferrals?.prepareToDefer() }
+
     /// Sets the keys that earlier processes kept in memory: a watch that resumes from one of their
     /// revisions may have received values that are gone.
     package func forget(_ keys: [ForgottenKeys]) { withCore { $0.memoryKeys.forgotten = keys } }

@@ -18,6 +18,9 @@ extension Rule {
     /// The link proves it every two seconds.
     private static let staleTimes = Duration.seconds(3)...Duration.seconds(86_400)
 
+    /// Whether storage may have the keys later than readers: what a cluster has is safe there.
+    var isDeferring: Bool { durability == .interval || durability == nil && backing == .cluster }
+
     /// Reads `stale` and `staleAfter`, and refuses what has no meaning for such keys.
     mutating func readCluster(_ reader: inout OptionReader) throws(OptionFault) {
         staleness = try reader.word("stale", of: Staleness.self)

@@ -120,14 +120,14 @@ extension Rule {
     private mutating func readCommitInterval(_ reader: inout OptionReader) throws(OptionFault) {
         commitInterval = try reader.duration("commitEvery")
         if let commitInterval {
-            if durability != .interval {
+            if !isDeferring {
                 reader.note("commitEvery", "it needs durability: \"interval\" in the same rule")
             }
             if !Rule.commitIntervals.contains(commitInterval) {
                 reader.note("commitEvery", "expected a time from 10ms to 1h")
             }
         }
-        if durability == .interval, backing.map({ $0 != .sqlite && $0 != .cluster }) ?? false {
+        if isDeferring, backing.map({ $0 != .sqlite && $0 != .cluster }) ?? false {
             reader.note(
                 "durability",
                 "\"interval\" is for keys in the store; their rule has another backing"

@@ -37,7 +37,7 @@ package struct RuleTable: Sendable {
             owners: patterns.owners,
             memoryPatterns: rules.filter { $0.backing == .memory }.flatMap(\.keys),
             retentions: rules.compactMap(\.history),
-            deferredPatterns: rules.filter { $0.durability == .interval }.flatMap(\.keys),
+            deferredPatterns: rules.filter(\.isDeferring).flatMap(\.keys),
             usages: countsUsage ? usages : [],
             texts: WrittenRules(rules: rules, patterns: patterns)
         ) { matching in
@@ -98,7 +98,8 @@ extension KeyRule.Settings {
             backing = setting(backing, rule.backing)
             durability = setting(durability, rule.durability)
             // It belongs to its durability, which a more specific rule may have set.
-            if durability?.rule == rule.place {
+            let isOfCluster = durability == nil && rule.backing == .cluster
+            if durability?.rule == rule.place || isOfCluster {
                 commitInterval = setting(commitInterval, rule.commitInterval)
             }
             expiry = setting(expiry, rule.expiry)

@@ -45,6 +45,8 @@ package struct StoreLocation: Sendable {
     var unfinishedFiles: [String] { [unfinished, unfinished + ".new"] }
     /// The file of the ``StoreStamp``.
     package var stamp: String { database + "-mark" }
+    /// The file of the ``DeferralLog``.
+    package var deferrals: String { database + "-late" }
     /// The file that reserves disk space.
     var reserve: String { database + "-reserve" }
     /// The index of the log, which processes share.

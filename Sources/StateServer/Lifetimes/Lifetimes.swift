@@ -185,13 +185,7 @@ final class Lifetimes {
 
     private static func bootIdentity() -> FNV {
         var hash = FNV()
-        let file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { return hash }
-        defer { close(file) }
-        withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { buffer in
-            let count = read(file, buffer.baseAddress, buffer.count)
-            for index in 0..<max(0, count) { hash.take(buffer[index]) }
-        }
+        for byte in BootIdentity.bytes() { hash.take(byte) }
         return hash
     }
 }

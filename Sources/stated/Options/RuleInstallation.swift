@@ -20,6 +20,7 @@ struct RuleInstallation {
         limitDeferral(to: limits)
         if keyspace.isPersistent {
             try bound(rules)
+            if !rules.byKey.deferredPatterns.isEmpty { keyspace.prepareToDefer() }
             try memoryKeys.add(rules.byKey.memoryPatterns, deferred: rules.byKey.deferredPatterns)
         }
         do throws(StateError) {
@@ -64,11 +65,15 @@ struct RuleInstallation {
         guard keyspace.isPersistent else { return }
         let lost = keyspace.deferred.count
         guard lost == 0 else {
+            let count = counted(lost, "change")
             log.write(
                 .error,
                 .deferralLost,
-                "\(counted(lost, "change")) with durability interval could not be stored and "
-                    + "\(lost == 1 ? "is" : "are") lost: the store refused them until the end"
+                keyspace.hasLeftDeferred
+                    ? "\(count) with durability interval could not be stored until the end: the next "
+                        + "start stores them, unless the machine starts anew before"
+                    : "\(count) with durability interval could not be stored and "
+                        + "\(lost == 1 ? "is" : "are") lost: the store refused them until the end"
             )
             return
         }
@@ -87,7 +92,11 @@ struct RuleInstallation {
         guard keyspace.isPersistent else { return }
         let last = try RevisionReservation(path: dataDirectory + "/memory.revisions").floor
         let stored = keyspace.newestRevision
-        let forgotten = try memoryKeys.beginLife(after: last, storedThrough: stored) {
+        let forgotten = try memoryKeys.beginLife(
+            after: last,
+            storedThrough: stored,
+            hasAllDeferred: keyspace.hasAllDeferred
+        ) {
             log.write(
                 .warning,
                 .patternsNotUpdated,

@@ -1,0 +1,226 @@
+import CLinux
+import StateEngine
+import StatePlatform
+import StateSystem
+
+/// The log of deferred changes: those that readers and writers have and the store does not, because
+/// a rule has `durability: "interval"`.
+///
+/// Each batch is appended with one write and no sync before anybody sees it: so the end of the
+/// process loses nothing, and only a failure of the machine does. The next start stores what is
+/// here, if the machine has not started anew since.
+///
+/// `<database>-late`, in the machine's byte order:
+///
+/// ```
+/// 0   "statlate"    8  the generation of the store (``StoreStamp``)
+/// 16  0 if something deferred is not here, else 1
+/// 24  the identifier of the machine's start, padded with zeros (``BootIdentity``)
+/// 88  CRC-32C of bytes 0 to 87
+/// 96  the batches (``DeferredBatch``)
+/// ```
+///
+/// Each batch has the checksum of the one before, and the first that of the header: so what an
+/// earlier round has left behind the last one is not taken for a part of this one. Once the store
+/// has all of them, the next one takes the place of the first.
+///
+/// Used by any thread, under its lock: the proof of `@unchecked Sendable`.
+final class DeferralLog: @unchecked Sendable {
+    static let headerByteCount = 96
+    private static let magic: UInt64 = 0x6574_616C_7461_7473
+    /// A longer file is cut once the store has what is in it.
+    private static let keptByteCount = 8 << 20
+    /// The store gets a batch with more bytes of keys and values at once.
+    private static let longestBatch = 256 << 20
+
+    private let path: String
+    private let boot: [UInt8]
+    private let state = StateLock(State())
+
+    private struct State {
+        var descriptor: Int32 = -1
+        /// Whether the header is there, and says that everything deferred is.
+        var isWhole = false
+        /// Whether something deferred is not here.
+        var lacksSome = false
+        var generation: UInt64 = 0
+        /// The checksum of the header, which the first batch has.
+        var seed: UInt32 = 0
+        var end = DeferralLog.headerByteCount
+        /// The checksum and the last revision of the last batch; nil if there is none.
+        var last: (checksum: UInt32, revision: Int64)?
+        var buffer: [UInt8] = []
+    }
+
+    /// - Parameters:
+    ///   - path: Of the file, which need not exist.
+    ///   - boot: The identifier of the machine's start; at most 64 bytes.
+    init(path: String, boot: [UInt8]) {
+        self.path = path
+        self.boot = Array(boot.prefix(64))
+    }
+
+    deinit {
+        state.withLock { if $0.descriptor >= 0 { StatePlatform.close($0.descriptor) } }
+    }
+
+    // MARK: Reading what an earlier process left
+
+    /// The batches that the process of a generation has left, and whether these are all that it
+    /// deferred.
+    struct Left {
+        var batches: [DeferredBatch] = []
+        var isWhole = false
+
+        /// Drops what the store has.
+        ///
+        /// - Returns: False if something between the store and the rest is missing; that has no
+        ///   batches then.
+        mutating func begin(after revision: Int64) -> Bool {
+            batches.removeAll { $0.lastRevision <= revision }
+            guard let first = batches.first, first.previousRevision > revision else { return true }
+            self = Left()
+            return false
+        }
+    }
+
+    /// Reads the file; empty if it is of another generation, or of another start of the machine.
+    func left(by generation: UInt64?) -> Left {
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        guard file >= 0 else { return Left() }
+        defer { close(file) }
+        guard let generation, !boot.isEmpty,
+            let header = readBytes(file, count: DeferralLog.headerByteCount, at: 0)
+        else { return Left() }
+        let expected = self.header(generation, isWhole: true)
+        let isWhole = header == expected
+        guard isWhole || header == self.header(generation, isWhole: false) else { return Left() }
+        var left = Left(isWhole: isWhole)
+        var place = DeferralLog.headerByteCount
+        var checksum = DeferralLog.checksum(of: expected)
+        while let batch = DeferredBatch(in: file, at: place, after: checksum) {
+            place += batch.bytes.count
+            checksum = batch.checksum
+            left.batches.append(batch)
+        }
+        return left
+    }
+
+    private func header(_ generation: UInt64, isWhole: Bool) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.append(word: DeferralLog.magic)
+        bytes.append(word: generation)
+        bytes.append(word: isWhole ? 1 : 0 as UInt64)
+        bytes += boot + [UInt8](repeating: 0, count: 64 - boot.count)
+        bytes.append(word: bytes.withUnsafeBytes { clinux_crc32c(0, $0.baseAddress, $0.count) })
+        bytes.append(word: 0 as UInt32)
+        return bytes
+    }
+
+    private static func checksum(of header: [UInt8]) -> UInt32 {
+        header.withUnsafeBytes { $0.load(fromByteOffset: 88, as: UInt32.self) }
+    }
+
+    // MARK: Appending
+
+    /// The store has everything that was ever deferred, and begins another generation.
+    func begin(_ generation: UInt64) {
+        state.withLock { state in
+            state.generation = generation
+            state.isWhole = false
+            reset(&state)
+        }
+    }
+
+    /// Writes the header, unless it is there.
+    ///
+    /// - Returns: Whether it is.
+    @discardableResult
+    func prepare() -> Bool { state.withLock { prepare(&$0) } }
+
+    private func prepare(_ state: inout State) -> Bool {
+        if state.isWhole { return true }
+        if state.descriptor < 0 {
+            let flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW
+            state.descriptor = open(path, flags, 0o600)
+        }
+        let header = header(state.generation, isWhole: true)
+        state.seed = DeferralLog.checksum(of: header)
+        state.isWhole = write(header, at: 0, state)
+        return state.isWhole
+    }
+
+    /// Appends a batch, whose revisions are above all those here.
+    ///
+    /// - Parameters:
+    ///   - batch: It has something for the store.
+    ///   - revision: The store's last one.
+    /// - Returns: Whether it is here; if not, nothing has changed.
+    func append(_ batch: CommitBatch, storedThrough revision: Int64) -> Bool {
+        // Without an identifier nothing would be read back.
+        if boot.isEmpty { return true }
+        guard batch.byteCount <= DeferralLog.longestBatch else { return false }
+        return state.withLock { state in
+            guard !state.lacksSome, prepare(&state) else { return false }
+            DeferredBatch.write(
+                batch,
+                after: state.last ?? (state.seed, revision),
+                to: &state.buffer
+            )
+            guard write(state.buffer, at: state.end, state) else { return false }
+            state.end += state.buffer.count
+            state.last = (DeferredBatch.checksum(of: state.buffer), batch.storedRevision ?? 0)
+            return true
+        }
+    }
+
+    /// Something that was deferred is not here: if the process ends now, it is lost.
+    func noteLoss() {
+        state.withLock { state in
+            // If that fails, too, the disk takes nothing any more.
+            if state.isWhole { _ = write(header(state.generation, isWhole: false), at: 0, state) }
+            (state.isWhole, state.lacksSome) = (false, true)
+        }
+    }
+
+    /// The store has everything that was deferred.
+    func removeAll() { state.withLock { reset(&$0) } }
+
+    /// Whether something is here that the store does not have, and all of that is.
+    var hasLeft: Bool { state.withLock { $0.last != nil && !$0.lacksSome } }
+
+    /// Removes the file.
+    func end() {
+        state.withLock { state in
+            if state.descriptor >= 0 { StatePlatform.close(state.descriptor) }
+            state.descriptor = -1
+            unlink(path)
+        }
+    }
+
+    private func reset(_ state: inout State) {
+        if state.end > DeferralLog.keptByteCount {
+            ftruncate(state.descriptor, off_t(DeferralLog.headerByteCount))
+        }
+        (state.end, state.last, state.lacksSome) = (DeferralLog.headerByteCount, nil, false)
+        if state.buffer.capacity > 1 << 20 { state.buffer = [] }
+    }
+
+    private func write(_ bytes: [UInt8], at place: Int, _ state: State) -> Bool {
+        var done = 0
+        while done < bytes.count {
+            let count = bytes.withUnsafeBytes {
+                pwrite(
+                    state.descriptor,
+                    $0.baseAddress?.advanced(by: done),
+                    $0.count - done,
+                    off_t(place + done)
+                )
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return false }
+            done += count
+        }
+        return true
+    }
+}

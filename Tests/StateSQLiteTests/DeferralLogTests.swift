@@ -1,0 +1,167 @@
+import Glibc
+import StateEngine
+import StateSQLite
+import StateTestSupport
+import Testing
+
+/// What a process has deferred when it ends without closing the store.
+final class DeferralLogTests {
+    private let store: TemporaryStore
+    private var findings: [String] = []
+    private var log: String { store.database + "-late" }
+
+    init() throws { store = try TemporaryStore() }
+
+    private func change(_ revision: Int64, _ size: Int = 8) -> BuiltBatch.Change {
+        BuiltBatch.Change(
+            revision: revision,
+            key: Array("late/\(revision % 3)".utf8),
+            value: revision % 5 == 0 ? nil : [UInt8](repeating: UInt8(revision % 251), count: size),
+            created: revision,
+            owner: 7,
+            time: 1_700_000_000_000 + revision,
+            cause: Array("1000:1000:4242:editor:".utf8),
+            expires: revision % 4 == 0 ? 1_900_000_000_000 : nil
+        )
+    }
+
+    private func commit(_ revisions: ClosedRange<Int64>, to backing: SQLiteBacking) throws {
+        try BuiltBatch(revisions.map { change($0) }).commit(to: backing)
+        backing.didStoreDeferred()
+    }
+
+    /// Defers one batch.
+    private func keep(_ revisions: ClosedRange<Int64>, _ size: Int = 8, in backing: SQLiteBacking) {
+        #expect(BuiltBatch(revisions.map { change($0, size) }).keep(in: backing))
+    }
+
+    /// What the next process finds, which ends without closing the store as well.
+    private func next() throws -> (revisions: [Int64], hasAll: Bool, contents: Contents) {
+        let backing = store.backing()
+        let sink = Sink()
+        backing.reports.onFinding = { sink.add($0) }
+        let contents = try Contents(of: backing)
+        findings = sink.texts
+        return (contents.changes.map(\.plain.revision), backing.hasAllDeferred, contents)
+    }
+
+    /// Only the load adds to it, on the caller's thread.
+    private final class Sink: @unchecked Sendable {
+        private(set) var texts: [String] = []
+        func add(_ text: String) { texts.append(text) }
+    }
+
+    /// A store of a process that has ended with revisions 1 to 3 stored and 4 to 9 deferred.
+    private func leaveDeferred() throws {
+        let backing = store.backing()
+        _ = try backing.load { _ in }
+        try commit(1...3, to: backing)
+        for batch in [4...5, 6...6, 7...9] as [ClosedRange<Int64>] { keep(batch, in: backing) }
+    }
+
+    @Test func `durable before told: the next load stores what was deferred, once`() throws {
+        try leaveDeferred()
+        for _ in 1...3 {
+            let found = try next()
+            #expect(found.revisions == Array(1...9))
+            let changes = found.contents.changes
+            for (revision, found) in zip(1...9 as ClosedRange<Int64>, changes) {
+                #expect(found.plain == change(revision))
+            }
+        }
+        let last = store.backing()
+        _ = try last.load { _ in }
+        last.close()
+        #expect(!names(in: store.directory).contains("stated.db-late"))
+    }
+
+    @Test func `a process that deferred nothing has lost nothing, if it was prepared`() throws {
+        for isPrepared in [true, false, true] {
+            let backing = store.backing()
+            _ = try backing.load { _ in }
+            if isPrepared { backing.prepareToDefer() }
+            // The owner's lock goes with the object.
+            _ = consume backing
+            #expect(try next().hasAll == isPrepared)
+            unlink(log)
+        }
+    }
+
+    @Test(arguments: Seed.each(16))
+    func `atomic: of a damaged log, whole batches up to the damage are stored`(seed: UInt64) throws
+    {
+        try leaveDeferred()
+        var bytes = try readFile(log)
+        var random = SplitMix(seed: seed)
+        let place = Int.random(in: 0..<bytes.count, using: &random)
+        let isCut = random.chance(50)
+        if isCut {
+            bytes.removeSubrange(place...)
+        } else {
+            bytes[place] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+        }
+        try write(bytes, to: log)
+        let found = try next()
+        let prefixes = [3, 5, 6, 9].map { Array(1...Int64($0)) }
+        #expect(prefixes.contains(found.revisions), "STATED_TEST_SEED=\(seed), byte \(place)")
+        if place < 92 { #expect(found.revisions.count == 3 && !found.hasAll) }
+        #expect(try next().revisions == found.revisions)
+    }
+
+    @Test func `what an earlier round has left is not taken for a part of this one`() throws {
+        for size in [8, 40] {
+            let backing = store.backing()
+            let revision = try backing.load { _ in }.revision
+            for offset in 1...6 as ClosedRange<Int64> {
+                keep(revision + offset...revision + offset, in: backing)
+            }
+            try commit(revision + 1...revision + 6, to: backing)
+            keep(revision + 7...revision + 7, size, in: backing)
+            _ = consume backing
+            let found = try next()
+            #expect(found.revisions == Array(1...(revision + 7)) && found.hasAll)
+        }
+    }
+
+    @Test func `a log of another generation, or of a later moment than the store, is ignored`()
+        throws
+    {
+        let backing = store.backing()
+        _ = try backing.load { _ in }
+        try commit(1...2, to: backing)
+        let (database, wal, mark) = (
+            try readFile(store.database), try readFile(store.log), try readFile(store.mark)
+        )
+        try commit(3...3, to: backing)
+        keep(4...4, in: backing)
+        _ = consume backing
+        let late = try readFile(log)
+        try store.put(database, markedBy: mark)
+        try write(wal, to: store.log)
+        unlink(store.database + "-shm")
+        let found = try next()
+        #expect(found.revisions == [1, 2] && !found.hasAll)
+        #expect(findings.count == 1 && findings[0].contains("does not continue"), "\(findings)")
+        try write(late, to: log)
+        let later = try next()
+        #expect(later.revisions == [1, 2] && !later.hasAll && findings == [])
+    }
+
+    @Test func `never silent: a log that lacks a batch says so`() throws {
+        let backing = store.backing()
+        _ = try backing.load { _ in }
+        keep(1...1, in: backing)
+        backing.noteUnkept()
+        #expect(!BuiltBatch([change(3)]).keep(in: backing))
+        _ = consume backing
+        let found = try next()
+        #expect(found.revisions == [1] && !found.hasAll)
+        let again = store.backing()
+        _ = try again.load { _ in }
+        again.noteUnkept()
+        again.didStoreDeferred()
+        keep(2...2, in: again)
+        _ = consume again
+        #expect(try next().hasAll)
+    }
+}
