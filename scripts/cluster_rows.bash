@@ -1,7 +1,7 @@
 # The rows of scripts/bench about keys of a cluster: scripts/bench --rows cluster. Sourced, not run.
 #
 # Three members of etcd, and two daemons with a link each: a at the first member, b at the second; and two more of another
-# prefix, whose rule has durability "interval". Everything is on this
+# prefix, whose rule has durability "synced". Everything is on this
 # machine and on one file system, so all of it shares the processors; what etcd alone is measured with are keys that no daemon
 # has a copy of. Etcd is reached by gRPC, with the client that the link has (statebench etcd).
 #
@@ -10,7 +10,7 @@
 # transactions that compare a key and put a signature too, which is what each change would be if the daemon sent it alone.
 #
 # clusterwatch: a writer at a, 100 values a second, each with the time at which it was sent, and a watch at b; beside a put
-# at the first member and etcd's watch at the second. clusterlate: the same with durability "interval".
+# at the first member and etcd's watch at the second. clustersynced: the same with durability "synced".
 #
 # clusterget: GETs of keys below the prefix beside GETs of keys of the same daemon that are not of the cluster, by redis-benchmark.
 #
@@ -25,8 +25,8 @@ clusterstreams | SET; puts on 1 connection, 50 streams | /s |   |
 clusterguarded | SET; guarded puts one by one         | /s | >= | 2
 clusterwatch | a watch on another node: p50           | us | <= | 1.5
 clusterwatchp99 | the same: p99                       | us |    |
-clusterlate | with durability "interval": p50         | us | <= | 1.5
-clusterlatep99 | the same: p99                        | us |    |
+clustersynced | with durability "synced": p50         | us |    |
+clustersyncedp99 | the same: p99                      | us |    |
 '
 local_table='
 clusterget | GET, 50 clients                          | /s | >= | 0.95
@@ -44,7 +44,7 @@ cluster_rows() {
     for ((turn = 1; turn <= turns; turn++)); do
         say "keys of a cluster, turn $turn of $turns"
         for way in $(in_turn "$turn" "etcd streams guarded"); do cluster_steal clusterset cluster_sets "$way"; done
-        for way in $(in_turn "$turn" "etcd interval"); do cluster_steal clusterwatch cluster_delivery "$way"; done
+        for way in $(in_turn "$turn" "etcd synced"); do cluster_steal clusterwatch cluster_delivery "$way"; done
         for way in $(in_turn "$turn" local); do
             cluster_steal clusterget cluster_gets clusterget "$way" 1 $((500000 / share))
             cluster_steal clustergetp16 cluster_gets clustergetp16 "$way" 16 $((1500000 / share))
@@ -87,8 +87,8 @@ start_cluster() {
     for n in 1 2 3; do
         until_done "member $n" etcdctl --endpoints "$(member $n)" --command-timeout=2s endpoint health
     done
-    for node in a:1 b:2; do start_node "${node%:*}" "${node#*:}" app/ synced; done
-    for node in c:1 d:2; do start_node "${node%:*}" "${node#*:}" late/ interval; done
+    for node in a:1 b:2; do start_node "${node%:*}" "${node#*:}" app/ interval; done
+    for node in c:1 d:2; do start_node "${node%:*}" "${node#*:}" synced/ synced; done
     for node in a b c d; do until_done "the copy of node $node" is_current $node; done
     printf '%s, %s; the leader is member %s, the daemons are at members 1 and 2\n' \
         "$(etcd --version | sed -n '1s/.*: /etcd /p')" "$("$programs/stated" --version)" "$(leader)"
@@ -180,22 +180,22 @@ cluster_sets() {
         "$(value write_p50_us <<<"$out")" "$(value write_p99_us <<<"$out")" "$(client_share "$times")"
 }
 
-# cluster_delivery etcd|stated|interval
+# cluster_delivery etcd|stated|synced
 cluster_delivery() {
     local out name from p50 p99
     case $1 in
     etcd) from=(etcd --endpoint "$(member 1)" --watch-endpoint "$(member 2)" --folder beside/) ;;
     stated) from=(delivery --socket "${sockets[a]}" --watch-socket "${sockets[b]}" --folder app/ --watchers 1) ;;
-    interval) from=(delivery --socket "${sockets[c]}" --watch-socket "${sockets[d]}" --folder late/ --watchers 1) ;;
+    synced) from=(delivery --socket "${sockets[c]}" --watch-socket "${sockets[d]}" --folder synced/ --watchers 1) ;;
     esac
     out=$(statebench "${from[@]}" --rate 100 --seconds $((share > 1 ? 2 : 10)) --value-bytes 64) ||
         fail "$1 did not deliver"
     p50=$(value delivery_p50_us <<<"$out")
     p99=$(value delivery_p99_us <<<"$out")
-    for name in watch late; do
+    for name in watch synced; do
         case $1:$name in
         etcd:*) keep "cluster$name" etcd "$p50"; keep "cluster${name}p99" etcd "$p99" ;;
-        stated:watch | interval:late) keep "cluster$name" stated "$p50"; keep "cluster${name}p99" stated "$p99" ;;
+        stated:watch | synced:synced) keep "cluster$name" stated "$p50"; keep "cluster${name}p99" stated "$p99" ;;
         esac
     done
     printf '%-14s %-8s p50 %8s us  p99 %8s us\n' watch "$1" "$p50" "$p99"

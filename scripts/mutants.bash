@@ -118,6 +118,12 @@ mutants=(
     's/guard start > 0, clinux/guard start < 0, clinux/'
     "STATED_TEST=1" "CommitsHereTests"
 
+    "deferral-log"
+    "durable before acknowledged: what is stored later is in no log meanwhile"
+    "Sources/StateEngine/Commits/CommitQueue+Deferring.swift"
+    's/capabilities.deferrals?.keep(batch) ?? true/capabilities.deferrals == nil || !batch.isEmpty/'
+    "STATED_TEST=1" "IntervalDurabilityTests"
+
     # One for each way in which a change of a cluster could be made twice, or on what has changed.
     "cluster-session"
     "at most once: a batch of a link whose session has ended is made"

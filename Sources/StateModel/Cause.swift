@@ -45,6 +45,8 @@ extension Cause: CustomStringConvertible {
     /// `uid:gid:pid:command:client`, as in the history; `%` and `:` of the command are written as
     /// `%25` and `%3A`.
     public var description: String {
+        let isPlain = !command.utf8.contains { $0 == UInt8(ascii: "%") || $0 == UInt8(ascii: ":") }
+        if isPlain { return "\(uid):\(gid):\(pid):\(command):\(client)" }
         var escaped = ""
         for character in command.unicodeScalars {
             switch character {
@@ -76,6 +78,7 @@ extension Cause: CustomStringConvertible {
 
     /// The text in which `%25` and `%3A` stand for `%` and `:`.
     private static func unescaped(_ text: String) -> String {
+        guard text.utf8.contains(UInt8(ascii: "%")) else { return text }
         var rest = Substring(text).utf8
         var bytes: [UInt8] = []
         while let byte = rest.popFirst() {

@@ -30,6 +30,9 @@ struct LossReport {
     /// The newest intact row of each key of a damaged row.
     private var served: [[UInt8]: Int64] = [:]
     private var liveKeys: Set<[UInt8]> = []
+    /// Changes that were deferred when the process ended, and the revision of the last one.
+    private(set) var deferredCount: Int64 = 0
+    private var deferredRevision: Int64 = 0
 
     init(_ found: FoundHistory, acknowledged: AcknowledgedCommit = AcknowledgedCommit()) {
         self.found = found
@@ -51,6 +54,15 @@ struct LossReport {
         {
             superseded.append((previous, key, change.revision))
         }
+    }
+
+    /// Takes a change behind all rows, that the process had deferred when it ended.
+    mutating func note(deferred change: borrowing StoredChange) {
+        let key = Array(change.key)
+        if served[key] != nil { served[key] = change.revision }
+        if change.value == nil { liveKeys.remove(key) } else { liveKeys.insert(key) }
+        deferredCount += 1
+        deferredRevision = change.revision
     }
 
     /// Keys with a value among the intact rows.
@@ -111,7 +123,8 @@ struct LossReport {
     /// Revisions of the new store continue above this one: no client remembers one that it will
     /// give to another change.
     var leastRevision: Int64 {
-        min(max(foundRevision, acknowledged) + 1 << 32, RevisionReservation.largestRevision)
+        let newest = max(foundRevision, acknowledged, deferredRevision)
+        return min(newest + 1 << 32, RevisionReservation.largestRevision)
     }
 
     /// From this revision on every change is there.

@@ -141,6 +141,8 @@ final class NewStore {
             Void
     ) throws {
         guard let connection, count > 0 else { return }
+        // In order: records may wait.
+        try write()
         try attempt { () throws(SQLiteFailure) in
             try connection.transaction { () throws(SQLiteFailure) in
                 let writer = try HistoryWriter(connection)

@@ -1,5 +1,6 @@
 import StateEngine
 import StateSQLite
+import StateSystem
 
 /// Copies the intact rows of a damaged store into a new one, and reports the others; the damaged
 /// store is only read.
@@ -85,6 +86,7 @@ package struct StoreSalvage {
         )
         let store = try NewStore(directory: target)
         try copy(found, to: store, &losses)
+        try copyDeferred(by: generation, behind: found, to: store, &losses)
         try store.finish(
             compacted: losses.wholeFrom,
             leastRevision: losses.leastRevision,
@@ -120,6 +122,23 @@ package struct StoreSalvage {
         }
     }
 
+    /// Copies what the last process had deferred when it ended, and is not among the rows.
+    private func copyDeferred(
+        by generation: UInt64?,
+        behind found: FoundHistory,
+        to store: NewStore,
+        _ losses: inout LossReport
+    ) throws {
+        let last = found.rows.last?.place.revision ?? 0
+        let log = DeferralLog(path: source.deferrals, boot: BootIdentity.bytes())
+        for batch in log.left(by: generation).batches where batch.lastRevision > last {
+            batch.forEach { losses.note(deferred: $0) }
+            try store.append(rowCount: batch.changeCount) { append throws(SQLiteFailure) in
+                _ = try batch.forEach(append)
+            }
+        }
+    }
+
     /// If `meta` is intact it is believed, because a flipped bit in the header looks like another
     /// format.
     private func requireStore(_ found: FoundHistory) throws(StateError) {
@@ -145,7 +164,7 @@ package struct StoreSalvage {
 
 extension StoreSalvage.Summary {
     fileprivate init(_ found: FoundHistory, _ losses: LossReport) {
-        rowCount = Int64(found.rows.count)
+        rowCount = Int64(found.rows.count) + losses.deferredCount
         entryCount = losses.entryCount
         revision = losses.leastRevision
         isWhole = losses.isEmpty && found.map.meta.hasAllMetadata

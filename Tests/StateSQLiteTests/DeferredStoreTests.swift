@@ -92,6 +92,23 @@ struct DeferredStoreTests {
         }
     }
 
+    @Test func `never silent: what no log can have is stored at once, or counts as lost`() throws {
+        try #require(mkdir(store.database + "-late", 0o700) == 0)
+        _ = try set("late/a", 1)
+        _ = try set("a", 9)
+        #expect(keyspace.deferred.count == 0)
+        faults.fail(.write, of: .log, with: ENOSPC, .lasting)
+        _ = try set("late/a", 2)
+        try #require(eventually { keyspace.deferred.count == 1 })
+        rmdir(store.database + "-late")
+        keyspace.close()
+        #expect(keyspace.deferred.count == 1 && !keyspace.hasLeftDeferred)
+        faults.heal()
+        let next = store.backing()
+        #expect(try Contents(of: next).changes.map(\.plain.value) == [[1], [9]])
+        #expect(!next.hasAllDeferred)
+    }
+
     @Test func `what is in doubt until the end counts as not stored`() throws {
         _ = try set("a", 1)
         try asWriter { (core, cause) throws(StateError) in

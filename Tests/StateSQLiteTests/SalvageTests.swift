@@ -49,6 +49,22 @@ struct SalvageTests {
         #expect(try target.check().findings == [])
     }
 
+    @Test func `what a killed process had deferred is copied too`() throws {
+        let backing = store.backing()
+        _ = try backing.load { _ in }
+        let changes = sampleChanges(30)
+        try BuiltBatch(Array(changes[..<20])).commit(to: backing)
+        for change in changes[20...] { #expect(BuiltBatch([change]).keep(in: backing)) }
+        _ = consume backing
+        let files = try store.files()
+        let (lines, summary) = try store.salvage(to: target)
+        #expect(lines == [] && summary.isWhole && summary.rowCount == 30)
+        #expect(try store.files() == files)
+        let found = try target.contents()
+        #expect(found.changes.map(\.plain) == changes)
+        #expect(found.loaded.revision == 30 + 1 << 32)
+    }
+
     @Test func `what only the log of a killed store has is copied too`() throws {
         try store.crashAfterHistory(commitCount: 80, seed: 2)
         try #require(try readFile(store.log).count > 0)

@@ -20,12 +20,15 @@ package struct MirrorPosition {
 
     /// - Returns: Nil if the text is of another prefix, or not one that this version writes.
     package init?(_ text: String?, of prefix: MirroredPrefix) {
-        let lines = text?.split(separator: "\n", omittingEmptySubsequences: false) ?? []
-        guard lines.count == 4, lines[0] == prefix.text, let number = Int64(lines[2]) else {
-            return nil
-        }
+        // By bytes, because each commit of the cluster begins with it.
+        let newline = UInt8(ascii: "\n")
+        let lines = text?.utf8.split(separator: newline, omittingEmptySubsequences: false) ?? []
+        guard lines.count == 4, lines[0].elementsEqual(prefix.text.utf8),
+            let number = Int64(Substring(lines[2]))
+        else { return nil }
         self.prefix = prefix.text
-        (history, revision, stamp) = (String(lines[1]), number, String(lines[3]))
+        (history, revision) = (String(Substring(lines[1])), number)
+        stamp = String(Substring(lines[3]))
     }
 
     package var text: String {

@@ -25,7 +25,7 @@ import StateSystem
 /// has all of them, the next one takes the place of the first.
 ///
 /// Used by any thread, under its lock: the proof of `@unchecked Sendable`.
-final class DeferralLog: @unchecked Sendable {
+package final class DeferralLog: @unchecked Sendable {
     static let headerByteCount = 96
     private static let magic: UInt64 = 0x6574_616C_7461_7473
     /// A longer file is cut once the store has what is in it.
@@ -55,7 +55,7 @@ final class DeferralLog: @unchecked Sendable {
     /// - Parameters:
     ///   - path: Of the file, which need not exist.
     ///   - boot: The identifier of the machine's start; at most 64 bytes.
-    init(path: String, boot: [UInt8]) {
+    package init(path: String, boot: [UInt8]) {
         self.path = path
         self.boot = Array(boot.prefix(64))
     }
@@ -68,9 +68,9 @@ final class DeferralLog: @unchecked Sendable {
 
     /// The batches that the process of a generation has left, and whether these are all that it
     /// deferred.
-    struct Left {
-        var batches: [DeferredBatch] = []
-        var isWhole = false
+    package struct Left {
+        package fileprivate(set) var batches: [DeferredBatch] = []
+        fileprivate(set) var isWhole = false
 
         /// Drops what the store has.
         ///
@@ -85,7 +85,7 @@ final class DeferralLog: @unchecked Sendable {
     }
 
     /// Reads the file; empty if it is of another generation, or of another start of the machine.
-    func left(by generation: UInt64?) -> Left {
+    package func left(by generation: UInt64?) -> Left {
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
         guard file >= 0 else { return Left() }
         defer { close(file) }

@@ -16,7 +16,7 @@ import StatePlatform
 ///     for each metadata entry: revision; bytes of the name, of the text (all ones: removed); name,
 ///     text
 /// ```
-struct DeferredBatch {
+package struct DeferredBatch {
     private static let headerByteCount = 40
     private static let none = UInt32.max
 
@@ -28,11 +28,11 @@ struct DeferredBatch {
     }
 
     var checksum: UInt32 { word(at: 4, as: UInt32.self) }
-    var changeCount: Int { Int(word(at: 12, as: UInt32.self)) }
+    package var changeCount: Int { Int(word(at: 12, as: UInt32.self)) }
     private var metadataCount: Int { Int(word(at: 16, as: UInt32.self)) }
     /// The last revision before it that the store or the log has.
     var previousRevision: Int64 { word(at: 24, as: Int64.self) }
-    var lastRevision: Int64 { word(at: 32, as: Int64.self) }
+    package var lastRevision: Int64 { word(at: 32, as: Int64.self) }
 
     /// The checksum of a batch as it was written.
     static func checksum(of bytes: [UInt8]) -> UInt32 {
@@ -130,11 +130,11 @@ struct DeferredBatch {
     ///
     /// - Returns: The metadata behind them.
     @discardableResult
-    func forEach(
-        _ body: (borrowing StoredChange) throws -> Void
-    ) rethrows -> [MetadataEntry] {
-        try bytes.withUnsafeBytes { bytes in
-            var reader = Reader(bytes: bytes, place: DeferredBatch.headerByteCount)
+    package func forEach<E: Error>(
+        _ body: (borrowing StoredChange) throws(E) -> Void
+    ) throws(E) -> [MetadataEntry] {
+        try bytes.withUnsafeBufferPointer { (buffer) throws(E) in
+            var reader = Reader(bytes: Bytes(buffer), place: DeferredBatch.headerByteCount)
             for _ in 0..<changeCount { try body(reader.change()) }
             return (0..<metadataCount).map { _ in reader.metadata() }
         }
