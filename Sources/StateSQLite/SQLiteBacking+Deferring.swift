@@ -46,7 +46,7 @@ extension SQLiteBacking: DeferralKeeping {
         let metadata = left.batches.flatMap(\.metadata)
         do {
             try store.commit(rowCount: count, metadata: metadata) { receive in
-                for batch in left.batches { try batch.forEach(receive) }
+                for batch in left.batches { try batch.read(receive) }
             }
         } catch let error as StateError {
             throw StateError(
@@ -55,7 +55,7 @@ extension SQLiteBacking: DeferralKeeping {
                     + error.message
             )
         }
-        for batch in left.batches { batch.forEach(receive) }
+        for batch in left.batches { batch.read(receive) }
         for entry in metadata { loaded.metadata[entry.name] = entry.text }
         loaded.revision = max(loaded.revision, store.progress.revision)
     }

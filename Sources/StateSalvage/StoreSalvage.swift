@@ -132,9 +132,9 @@ package struct StoreSalvage {
         let last = found.rows.last?.place.revision ?? 0
         let log = DeferralLog(path: source.deferrals, boot: BootIdentity.bytes())
         for batch in log.left(by: generation).batches where batch.lastRevision > last {
-            batch.forEach { losses.note(deferred: $0) }
+            batch.read { losses.note(deferred: $0) }
             try store.append(rowCount: batch.changeCount) { append throws(SQLiteFailure) in
-                _ = try batch.forEach(append)
+                _ = try batch.read(append)
             }
         }
     }

@@ -124,13 +124,13 @@ package struct DeferredBatch {
     }
 
     /// The metadata, in order of revision.
-    var metadata: [MetadataEntry] { forEach { _ in } }
+    var metadata: [MetadataEntry] { read { _ in } }
 
     /// Calls `body` for each change, in order; its bytes are borrowed.
     ///
     /// - Returns: The metadata behind them.
     @discardableResult
-    package func forEach<E: Error>(
+    package func read<E: Error>(
         _ body: (borrowing StoredChange) throws(E) -> Void
     ) throws(E) -> [MetadataEntry] {
         try bytes.withUnsafeBufferPointer { (buffer) throws(E) in
