@@ -1,3 +1,4 @@
+import CSQLite
 import StateEngine
 
 /// What is deferred is in a log beside the store until it is stored (``DeferralLog``).
@@ -15,21 +16,32 @@ extension SQLiteBacking: DeferralKeeping {
         }
     }
 
-    package func noteUnkept() { ownership?.deferrals.noteLoss() }
+    package func announce(through revision: Int64) {
+        ownership?.deferrals.announce(through: revision)
+    }
 
-    package func didStoreDeferred() { ownership?.deferrals.removeAll() }
+    package func noteUnkept(through revision: Int64) {
+        ownership?.deferrals.noteLoss(through: revision)
+    }
+
+    package func didStore(through revision: Int64) {
+        ownership?.deferrals.remove(through: revision)
+    }
 
     /// Stores what the last process had deferred and not stored, in one transaction.
     ///
     /// - Parameters:
     ///   - left: What it has left.
-    ///   - store: What it had stored.
-    ///   - loaded: What was found in the store; gets what is added.
+    ///   - connection: To the store, which was checked.
+    ///   - rows: What was found in the store; gets what is added, as `loaded` does.
+    ///   - loaded: The store.
     ///   - receive: Called for each change, once it is stored.
-    /// - Throws: ``StateError``, with the number of changes and why they cannot be stored.
+    /// - Throws: ``StateError``, with the number of changes and why they cannot be stored; the store
+    ///   and what is left are unchanged.
     func recover(
         _ left: DeferralLog.Left,
-        in store: OpenStore,
+        _ connection: SQLiteConnection,
+        _ rows: inout FoundRows,
         _ loaded: inout LoadedStore,
         _ receive: (borrowing StoredChange) -> Void
     ) throws {
@@ -45,18 +57,42 @@ extension SQLiteBacking: DeferralKeeping {
         let count = left.batches.reduce(0) { $0 + $1.changeCount }
         let metadata = left.batches.flatMap(\.metadata)
         do {
-            try store.commit(rowCount: count, metadata: metadata) { receive in
-                for batch in left.batches { try batch.read(receive) }
+            try connection.transaction { () throws(SQLiteFailure) in
+                try append(left.batches, count, metadata, to: connection)
             }
-        } catch let error as StateError {
+        } catch {
+            if connection.isInTransaction { try? connection.execute("ROLLBACK") }
             throw StateError(
-                error.code,
-                "\(count) changes that the last run had not stored yet cannot be stored: "
-                    + error.message
+                error.primaryCode == SQLITE_FULL ? .noSpace : .storage,
+                "\(count) changes that the last run had not stored yet cannot be stored in "
+                    + "\(location.database): \(error)"
             )
         }
-        for batch in left.batches { batch.read(receive) }
+        let now = clock()
+        for batch in left.batches {
+            batch.read { change in
+                rows.cuts.take(change, at: now)
+                receive(change)
+            }
+        }
+        rows.rowCount += Int64(count)
         for entry in metadata { loaded.metadata[entry.name] = entry.text }
-        loaded.revision = max(loaded.revision, store.progress.revision)
+        loaded.revision = max(loaded.revision, left.batches.last?.lastRevision ?? 0)
+    }
+
+    private func append(
+        _ batches: [DeferredBatch],
+        _ count: Int,
+        _ metadata: [MetadataEntry],
+        to connection: SQLiteConnection
+    ) throws(SQLiteFailure) {
+        let writer = try HistoryWriter(connection)
+        writer.begin(rowCount: count)
+        for batch in batches {
+            try batch.read { (change) throws(SQLiteFailure) in try writer.append(change) }
+        }
+        try MetadataWriter(connection).write(metadata)
+        // It counts them as of a clean stop.
+        try StoreMetadata(connection).remove(.rowCount)
     }
 }

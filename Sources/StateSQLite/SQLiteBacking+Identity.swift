@@ -9,6 +9,14 @@ extension SQLiteBacking {
         let deferrals: DeferralLog
     }
 
+    /// The rows that a load has read.
+    struct FoundRows {
+        var rowCount: Int64
+        var revision: Int64
+        var cuts: HistoryCuts
+        var loaded: LoadedRows
+    }
+
     /// What the load finds.
     struct Found {
         /// The files that the last commit may not have reached, until somebody takes it.

@@ -133,7 +133,7 @@ extension SQLiteBacking {
         try location.requirePage()
         let acknowledged = AcknowledgedCheck(location)
         let connection = try connect(lock)
-        let rows = try check(connection, lock, lookAhead, receive)
+        var rows = try check(connection, lock, lookAhead, receive)
         try require(acknowledged, connection, revision: rows.revision)
         let facts = StoreMetadata(connection)
         let metadata = try facts.metadata()
@@ -151,7 +151,10 @@ extension SQLiteBacking {
         let (epoch, generation) = (try facts.epoch(), try facts.generation())
         var loaded = try identify(connection, lastRevision: rows.revision, isFirst ? stamp : nil)
         loaded.metadata = metadata
-        let isCopy = loaded.epoch != epoch
+        if isFirst, loaded.epoch == epoch {
+            // Before the next generation: until then it can be done again.
+            try recover(deferrals.left(by: generation), connection, &rows, &loaded, receive)
+        }
         let log = try WriteAheadLog(location, limits: logLimits, connection: connection)
         if isFirst { try beginGeneration(connection, stamp, log, at: loaded.revision) }
         try log.preallocate()
@@ -165,11 +168,7 @@ extension SQLiteBacking {
             progress: CommitProgress(stamp, revision: loaded.revision, rowCount: rows.rowCount),
             loaded: rows.loaded
         )
-        if isFirst {
-            let left = deferrals.left(by: isCopy ? nil : generation)
-            try recover(left, in: store, &loaded, receive)
-            deferrals.begin(try facts.generation() ?? 0)
-        }
+        if isFirst { deferrals.begin(try facts.generation() ?? 0) }
         return (store, loaded)
     }
 
@@ -214,7 +213,7 @@ extension SQLiteBacking {
         _ lock: OwnerLock,
         _ lookAhead: LookAhead,
         _ receive: (borrowing StoredChange) -> Void
-    ) throws -> (rowCount: Int64, revision: Int64, cuts: HistoryCuts, loaded: LoadedRows) {
+    ) throws -> FoundRows {
         try HistorySchema.check(connection)
         let metadata = StoreMetadata(connection)
         try metadata.check()
@@ -251,7 +250,12 @@ extension SQLiteBacking {
                 "history has \(rows.rowCount) rows; at the last clean stop it had \(expected)"
             )
         }
-        return (rows.rowCount, rows.revision, cuts, loaded)
+        return FoundRows(
+            rowCount: rows.rowCount,
+            revision: rows.revision,
+            cuts: cuts,
+            loaded: loaded
+        )
     }
 
     /// Somebody may have switched it off, for instance to copy the file.

@@ -27,7 +27,7 @@ final class DeferralLogTests {
 
     private func commit(_ revisions: ClosedRange<Int64>, to backing: SQLiteBacking) throws {
         try BuiltBatch(revisions.map { change($0) }).commit(to: backing)
-        backing.didStoreDeferred()
+        backing.didStore(through: revisions.upperBound)
     }
 
     /// Defers one batch.
@@ -151,17 +151,40 @@ final class DeferralLogTests {
         let backing = store.backing()
         _ = try backing.load { _ in }
         keep(1...1, in: backing)
-        backing.noteUnkept()
+        backing.noteUnkept(through: 2)
         #expect(!BuiltBatch([change(3)]).keep(in: backing))
         _ = consume backing
         let found = try next()
         #expect(found.revisions == [1] && !found.hasAll)
         let again = store.backing()
         _ = try again.load { _ in }
-        again.noteUnkept()
-        again.didStoreDeferred()
-        keep(2...2, in: again)
+        again.noteUnkept(through: 2)
+        again.didStore(through: 1)
+        #expect(!BuiltBatch([change(3)]).keep(in: again))
+        again.didStore(through: 2)
+        keep(3...3, in: again)
         _ = consume again
+        #expect(try next().hasAll)
+    }
+
+    @Test func `never silent: what was seen before it is kept counts as missing until then`() throws
+    {
+        for isKept in [false, true] {
+            let backing = store.backing()
+            let revision = try backing.load { _ in }.revision
+            backing.prepareToDefer()
+            backing.announce(through: revision + 2)
+            keep(revision + 1...revision + 1, in: backing)
+            if isKept { keep(revision + 2...revision + 2, in: backing) }
+            _ = consume backing
+            #expect(try next().hasAll == isKept)
+        }
+        let backing = store.backing()
+        let revision = try backing.load { _ in }.revision
+        backing.prepareToDefer()
+        backing.announce(through: revision + 1)
+        try commit(revision + 1...revision + 1, to: backing)
+        _ = consume backing
         #expect(try next().hasAll)
     }
 }

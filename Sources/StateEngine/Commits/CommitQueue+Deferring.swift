@@ -49,6 +49,7 @@ extension CommitQueue {
         }
         guard let taken else { return false }
         guard canDefer(taken) else {
+            announce(taken)
             // It comes first, as nothing was queued.
             putFirst(taken)
             let wakes = state.withLock { state in
@@ -78,6 +79,16 @@ extension CommitQueue {
     /// Keeps a batch where the end of the process does not lose it.
     func isKept(_ batch: CommitBatch) -> Bool { capabilities.deferrals?.keep(batch) ?? true }
 
+    /// What is published before it is kept or stored may be seen from now on.
+    func announce(_ batch: CommitBatch) {
+        capabilities.deferrals?.announce(through: batch.lastRevision)
+    }
+
+    /// Storage has a batch, with what was published of it.
+    func didStorePublished(_ batch: CommitBatch) {
+        capabilities.deferrals?.didStore(through: batch.lastRevision)
+    }
+
     /// Defers a batch for at most so long.
     func deferNow(_ batch: CommitBatch, _ nanoseconds: Int64) {
         let now = clinux_monotonic_nanoseconds()
@@ -93,7 +104,7 @@ extension CommitQueue {
         guard case .within(let nanoseconds) = batch.storing else { return false }
         noteDeferral(failure)
         guard !failure.isOutcomeUnknown else { return false }
-        if !isKept(batch) { capabilities.deferrals?.noteUnkept() }
+        if !isKept(batch) { capabilities.deferrals?.noteUnkept(through: batch.lastRevision) }
         deferNow(batch, nanoseconds)
         postpone()
         return true
@@ -112,7 +123,7 @@ extension CommitQueue {
         // they are not to be taken for unknown.
         state.withLock { $0.storedRevision = max($0.storedRevision, revision) }
         deferred.removeAll()
-        capabilities.deferrals?.didStoreDeferred()
+        capabilities.deferrals?.didStore(through: revision)
         setTime()
         noteDeferral(nil)
     }

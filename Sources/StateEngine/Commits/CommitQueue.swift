@@ -129,6 +129,7 @@ final class CommitQueue: Sendable {
     ///   - batch: At least one transaction.
     ///   - commitsOnCaller: If the caller calls ``commitHere()`` next, an idle thread is not woken.
     func submit(_ batch: CommitBatch, commitsOnCaller: Bool) {
+        if batch.contents.deferrableCount > 0 { announce(batch) }
         let wakes = state.withLock { state in
             let queued = state.queued ?? state.spare.popLast() ?? CommitBatch()
             queued.take(batch)
@@ -235,13 +236,16 @@ final class CommitQueue: Sendable {
         let start = clinux_monotonic_nanoseconds()
         guard deferredCount.load(ordering: .relaxed) > 0 else {
             try body()
-            return noteStored(batch, since: start)
+            noteStored(batch, since: start)
+            if batch.contents.deferrableCount > 0 { didStorePublished(batch) }
+            return
         }
         batch.earlier = deferred
         defer { batch.earlier = nil }
         try body()
         noteStored(batch, since: start)
         settleDeferred(through: deferred.lastRevision)
+        didStorePublished(batch)
     }
 
     /// Reports whether the disk has room, if that has changed; called by the thread that has the

@@ -12,21 +12,25 @@ package protocol DeferralKeeping: AnyObject, Sendable {
     /// to the next load.
     var hasLeftDeferred: Bool { get }
 
+    /// Changes up to a revision that somebody may see now will be kept or stored: if the process ends
+    /// before that, the next load finds that something is missing. Any thread may call it.
+    func announce(through revision: Int64)
+
     /// Prepares, before anything is deferred: a process that ends without that has lost nothing.
     func prepareToDefer()
 
-    /// Keeps a batch that is deferred; called by the thread that has the backing, as the others.
+    /// Keeps a batch that is deferred; called by the thread that has the backing, as the next ones.
     ///
     /// - Parameter batch: Its revisions are above all those that were deferred or stored.
     /// - Returns: False if that failed; nothing has changed.
     /// - Complexity: O(*n*) in the bytes, and one write without a sync.
     func keep(_ batch: CommitBatch) -> Bool
 
-    /// A batch is deferred that could not be kept.
-    func noteUnkept()
+    /// Changes up to a revision are deferred that could not be kept.
+    func noteUnkept(through revision: Int64)
 
-    /// All that was deferred is stored.
-    func didStoreDeferred()
+    /// All that was deferred up to a revision is stored.
+    func didStore(through revision: Int64)
 }
 
 /// Changes that readers, watchers and their writers have, and storage does not: those of keys whose

@@ -6,9 +6,10 @@ import StateSystem
 /// The log of deferred changes: those that readers and writers have and the store does not, because
 /// a rule has `durability: "interval"`.
 ///
-/// Each batch is appended with one write and no sync before anybody sees it: so the end of the
-/// process loses nothing, and only a failure of the machine does. The next start stores what is
-/// here, if the machine has not started anew since.
+/// Each batch is appended with one write and no sync, as a rule before anybody sees it: so the end of
+/// the process loses nothing, and only a failure of the machine does. The next start stores what is
+/// here, if the machine has not started anew since. While the store is written for others, a batch
+/// waits for that; meanwhile the header says that something is not here.
 ///
 /// `<database>-late`, in the machine's byte order:
 ///
@@ -41,8 +42,10 @@ package final class DeferralLog: @unchecked Sendable {
         var descriptor: Int32 = -1
         /// Whether the header is there, and says that everything deferred is.
         var isWhole = false
-        /// Whether something deferred is not here.
-        var lacksSome = false
+        /// Up to here, changes that somebody may have seen will be appended or stored; 0: none.
+        var announced: Int64 = 0
+        /// Up to here, changes are deferred that are not here; 0: none.
+        var lost: Int64 = 0
         var generation: UInt64 = 0
         /// The checksum of the header, which the first batch has.
         var seed: UInt32 = 0
@@ -127,27 +130,40 @@ package final class DeferralLog: @unchecked Sendable {
     func begin(_ generation: UInt64) {
         state.withLock { state in
             state.generation = generation
-            state.isWhole = false
+            state.seed = DeferralLog.checksum(of: header(generation, isWhole: true))
+            (state.isWhole, state.announced, state.lost) = (false, 0, 0)
             reset(&state)
         }
     }
 
-    /// Writes the header, unless it is there.
-    ///
-    /// - Returns: Whether it is.
-    @discardableResult
-    func prepare() -> Bool { state.withLock { prepare(&$0) } }
-
-    private func prepare(_ state: inout State) -> Bool {
-        if state.isWhole { return true }
-        if state.descriptor < 0 {
-            let flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW
-            state.descriptor = open(path, flags, 0o600)
+    /// Creates the file, and writes its header.
+    func prepare() {
+        state.withLock { state in
+            openFile(&state)
+            writeHeader(&state)
         }
-        let header = header(state.generation, isWhole: true)
-        state.seed = DeferralLog.checksum(of: header)
-        state.isWhole = write(header, at: 0, state)
-        return state.isWhole
+    }
+
+    private func openFile(_ state: inout State) {
+        guard state.descriptor < 0 else { return }
+        state.descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    }
+
+    /// Writes the header, if it is to say something else.
+    private func writeHeader(_ state: inout State) {
+        let isWhole = state.announced == 0 && state.lost == 0
+        guard isWhole != state.isWhole, state.descriptor >= 0 else { return }
+        let isWritten = write(header(state.generation, isWhole: isWhole), at: 0, state)
+        // If it cannot be written, the disk takes nothing any more.
+        state.isWhole = isWhole && isWritten
+    }
+
+    /// Changes up to a revision will be appended or stored, and somebody may see them before.
+    func announce(through revision: Int64) {
+        state.withLock { state in
+            state.announced = max(state.announced, revision)
+            writeHeader(&state)
+        }
     }
 
     /// Appends a batch, whose revisions are above all those here.
@@ -161,7 +177,8 @@ package final class DeferralLog: @unchecked Sendable {
         if boot.isEmpty { return true }
         guard batch.byteCount <= DeferralLog.longestBatch else { return false }
         return state.withLock { state in
-            guard !state.lacksSome, prepare(&state) else { return false }
+            guard state.lost == 0 else { return false }
+            openFile(&state)
             DeferredBatch.write(
                 batch,
                 after: state.last ?? (state.seed, revision),
@@ -170,24 +187,33 @@ package final class DeferralLog: @unchecked Sendable {
             guard write(state.buffer, at: state.end, state) else { return false }
             state.end += state.buffer.count
             state.last = (DeferredBatch.checksum(of: state.buffer), batch.storedRevision ?? 0)
+            if state.announced <= batch.lastRevision { state.announced = 0 }
+            writeHeader(&state)
             return true
         }
     }
 
-    /// Something that was deferred is not here: if the process ends now, it is lost.
-    func noteLoss() {
+    /// Changes up to a revision are deferred that are not here: if the process ends now, they are
+    /// lost.
+    func noteLoss(through revision: Int64) {
         state.withLock { state in
-            // If that fails, too, the disk takes nothing any more.
-            if state.isWhole { _ = write(header(state.generation, isWhole: false), at: 0, state) }
-            (state.isWhole, state.lacksSome) = (false, true)
+            state.lost = max(state.lost, revision)
+            writeHeader(&state)
         }
     }
 
-    /// The store has everything that was deferred.
-    func removeAll() { state.withLock { reset(&$0) } }
+    /// The store has everything up to a revision.
+    func remove(through revision: Int64) {
+        state.withLock { state in
+            if state.announced <= revision { state.announced = 0 }
+            if state.lost <= revision { state.lost = 0 }
+            if state.last?.revision ?? 0 <= revision { reset(&state) }
+            writeHeader(&state)
+        }
+    }
 
     /// Whether something is here that the store does not have, and all of that is.
-    var hasLeft: Bool { state.withLock { $0.last != nil && !$0.lacksSome } }
+    var hasLeft: Bool { state.withLock { $0.last != nil && $0.isWhole } }
 
     /// Removes the file.
     func end() {
@@ -202,7 +228,7 @@ package final class DeferralLog: @unchecked Sendable {
         if state.end > DeferralLog.keptByteCount {
             ftruncate(state.descriptor, off_t(DeferralLog.headerByteCount))
         }
-        (state.end, state.last, state.lacksSome) = (DeferralLog.headerByteCount, nil, false)
+        (state.end, state.last) = (DeferralLog.headerByteCount, nil)
         if state.buffer.capacity > 1 << 20 { state.buffer = [] }
     }
 
