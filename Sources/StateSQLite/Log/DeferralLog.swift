@@ -126,8 +126,10 @@ package final class DeferralLog: @unchecked Sendable {
 
     // MARK: Appending
 
-    /// The store has everything that was ever deferred, and begins another generation.
+    /// The store has everything that was ever deferred, and is of this generation now.
     func begin(_ generation: UInt64) {
+        // On a full disk, the generation is that of the last process still.
+        unlink(path)
         state.withLock { state in
             state.generation = generation
             state.seed = DeferralLog.checksum(of: header(generation, isWhole: true))
