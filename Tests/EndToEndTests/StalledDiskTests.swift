@@ -2,6 +2,7 @@ import Glibc
 import StateClient
 import StateEngine
 import StateTestSupport
+import StateWire
 import Testing
 
 /// A disk that stands still: a file system that is frozen while 50 clients write through pipelines.
@@ -49,6 +50,34 @@ struct StalledDiskTests {
         #expect(numbers(in: result)["requests"] == 100_000)
         #expect(try number("uncommitted", reader) == 0)
         #expect(try reader.value(for: "free/7") == [1, 2, 3])
+    }
+
+    @Test func `bounded: reads go on while the log of what is stored later waits for the disk`()
+        throws
+    {
+        let rule = "{ rules: [{ keys: 'late/', durability: 'interval' }] }"
+        daemon.kill()
+        let late = try Daemon(
+            "--config",
+            try directory.write(Array(rule.utf8), to: "late.json5"),
+            directory: directory
+        )
+        let reader = try late.connect()
+        _ = try reader.set([1, 2, 3], for: "free/0")
+        _ = try reader.set([1], for: "late/a")
+        let writer = try Peer(late.socketPath)
+        try disk.freeze()
+        defer { try? disk.thaw() }
+        try writer.send("SET late/a 2")
+        let clock = ContinuousClock()
+        for _ in 0..<100 {
+            let start = clock.now
+            #expect(try reader.value(for: "free/0") == [1, 2, 3])
+            #expect(clock.now - start < .seconds(1))
+        }
+        try disk.thaw()
+        #expect(try writer.next() == .simple("OK"))
+        late.kill()
     }
 
     /// 50 clients with 2,000 commands of 1,900 bytes under way each: 190 MB.

@@ -158,6 +158,9 @@ extension BuiltBatch.Change {
 }
 
 extension CommitBatch {
+    /// The revision of the first transaction; 0 if there is none.
+    public var firstRevision: Int64 { items.first?.revision ?? 0 }
+
     /// The revision of the first transaction that a failure undoes, or nil.
     var firstUndoneRevision: Int64? {
         items.indices.first { !isPublished($0) }.map { items[$0].revision }

@@ -155,8 +155,11 @@ public final class CommitBatch: @unchecked Sendable {
         return .within(nanoseconds: contents.delay)
     }
 
+    /// Whether somebody may see something of it before storage has it.
+    package var hasPublished: Bool { contents.deferrableCount > 0 }
+
     /// Whether it can be deferred by the loop itself: a long one is copied by the commit thread.
-    var isBriefAndDeferrable: Bool {
+    package var isBriefAndDeferrable: Bool {
         if items.count <= 16, case .within = storing { true } else { false }
     }
 
@@ -166,9 +169,6 @@ public final class CommitBatch: @unchecked Sendable {
         let revision = max(contents.storedRevision, contents.metadata.last?.revision ?? 0)
         return revision > 0 ? revision : nil
     }
-
-    /// The revision of the first transaction; 0 if there is none.
-    public var firstRevision: Int64 { items.first?.revision ?? 0 }
 
     /// Whether nothing undoes a transaction.
     func isPublished(_ item: Int) -> Bool {

@@ -31,38 +31,6 @@ extension CommitQueue {
         if maintains { submit(.maintain) }
     }
 
-    /// Defers a batch on this thread, unless something is under way: nobody waits for the commit
-    /// thread then.
-    ///
-    /// - Parameter batch: Storage may have it later.
-    /// - Returns: False if the caller must submit it. Else the batch is empty: it is deferred, and the
-    ///   caller settles the answer; or there is no room for it, and the commit thread has it.
-    func deferAtOnce(_ batch: CommitBatch) -> Bool {
-        let taken = state.withLock { state -> CommitBatch? in
-            guard state.committer == .nobody, state.queued == nil, !state.isHeldUp,
-                !state.mustStore, state.work.letsWritersCommit, !state.isThreadDue
-            else { return nil }
-            let taken = state.spare.popLast() ?? CommitBatch()
-            taken.take(batch)
-            state.committer = .writer
-            return taken
-        }
-        guard let taken else { return false }
-        guard canDefer(taken) else {
-            announce(taken)
-            // It comes first, as nothing was queued.
-            putFirst(taken)
-            let wakes = state.withLock { state in
-                state.committer = .nobody
-                return state.wakes()
-            }
-            if wakes { parking.signal() }
-            return true
-        }
-        _ = answer(.committed(taken), notifies: false)
-        return true
-    }
-
     /// 4 MiB: at most so much is lost in a crash, whatever the rules say.
     static let standardDeferredByteLimit = 4 << 20
 
@@ -79,9 +47,12 @@ extension CommitQueue {
     /// Keeps a batch where the end of the process does not lose it.
     func isKept(_ batch: CommitBatch) -> Bool { capabilities.deferrals?.keep(batch) ?? true }
 
-    /// What is published before it is kept or stored may be seen from now on.
-    func announce(_ batch: CommitBatch) {
-        capabilities.deferrals?.announce(through: batch.lastRevision)
+    /// Says of what was published with the last submissions that it is not kept or stored yet.
+    ///
+    /// Called before anybody can see it, and without the keyspace's lock: it may wait for the disk.
+    func announce() {
+        let revision = unannounced.exchange(0, ordering: .relaxed)
+        if revision > 0 { capabilities.deferrals?.announce(through: revision) }
     }
 
     /// Storage has a batch, with what was published of it.

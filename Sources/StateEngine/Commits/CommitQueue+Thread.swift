@@ -6,6 +6,9 @@ import Synchronization
 extension CommitQueue {
     func start() { thread.start { self.run() } }
 
+    /// Whether the caller is the commit thread.
+    var isOnItsThread: Bool { thread.isCurrent }
+
     /// Commits what is queued, unless a commit fails, and ends the thread.
     func stop() {
         submit(.stop)

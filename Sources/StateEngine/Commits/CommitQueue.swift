@@ -85,6 +85,8 @@ final class CommitQueue: Sendable {
     /// What is known of it without the backing: how many changes, and their bytes.
     let deferredCount = Atomic(0)
     let deferredByteCount = Atomic(0)
+    /// The last revision that was submitted of what somebody may see before it is kept; 0: none.
+    let unannounced = Atomic<Int64>(0)
     /// How many bytes of keys and values may be deferred.
     let deferredByteLimit = Atomic(CommitQueue.standardDeferredByteLimit)
     let parking = BlockingSemaphore()
@@ -112,8 +114,8 @@ final class CommitQueue: Sendable {
 
     // MARK: The keyspace's side
 
-    /// Whether the caller is the commit thread.
-    var isOnItsThread: Bool { thread.isCurrent }
+    /// Whether ``announce()`` has anything to do.
+    var hasUnannounced: Bool { unannounced.load(ordering: .relaxed) > 0 }
 
     /// Whether the commit thread has nothing to do.
     var isIdle: Bool { waits.load(ordering: .relaxed) }
@@ -129,7 +131,7 @@ final class CommitQueue: Sendable {
     ///   - batch: At least one transaction.
     ///   - commitsOnCaller: If the caller calls ``commitHere()`` next, an idle thread is not woken.
     func submit(_ batch: CommitBatch, commitsOnCaller: Bool) {
-        if batch.contents.deferrableCount > 0 { announce(batch) }
+        if batch.hasPublished { unannounced.store(batch.lastRevision, ordering: .relaxed) }
         let wakes = state.withLock { state in
             let queued = state.queued ?? state.spare.popLast() ?? CommitBatch()
             queued.take(batch)
@@ -237,7 +239,7 @@ final class CommitQueue: Sendable {
         guard deferredCount.load(ordering: .relaxed) > 0 else {
             try body()
             noteStored(batch, since: start)
-            if batch.contents.deferrableCount > 0 { didStorePublished(batch) }
+            if batch.hasPublished { didStorePublished(batch) }
             return
         }
         batch.earlier = deferred
@@ -245,7 +247,7 @@ final class CommitQueue: Sendable {
         try body()
         noteStored(batch, since: start)
         settleDeferred(through: deferred.lastRevision)
-        didStorePublished(batch)
+        if batch.hasPublished { didStorePublished(batch) }
     }
 
     /// Reports whether the disk has room, if that has changed; called by the thread that has the
@@ -264,11 +266,8 @@ final class CommitQueue: Sendable {
 
     /// Passes an answer to the thread that settles; a writer gives the backing back with it.
     ///
-    /// - Parameters:
-    ///   - finished: The answer.
-    ///   - notifies: False for the thread that settles.
     /// - Returns: How many transactions wait for the next commit.
-    func answer(_ finished: Finished, notifies: Bool = true) -> Int {
+    func answer(_ finished: Finished) -> Int {
         let (notify, waiting, wakes) = state.withLock { state in
             state.finished.append(finished)
             switch finished {
@@ -293,7 +292,7 @@ final class CommitQueue: Sendable {
             return (state.notify, state.queued?.transactionCount ?? 0, state.wakes())
         }
         if wakes { parking.signal() }
-        if notifies { notify() }
+        notify()
         return waiting
     }
 }

@@ -13,7 +13,7 @@ package protocol DeferralKeeping: AnyObject, Sendable {
     var hasLeftDeferred: Bool { get }
 
     /// Changes up to a revision that somebody may see now will be kept or stored: if the process ends
-    /// before that, the next load finds that something is missing. Any thread may call it.
+    /// before that, the next load finds that something is missing. Any thread may call it, also too late.
     func announce(through revision: Int64)
 
     /// Prepares, before anything is deferred: a process that ends without that has lost nothing.

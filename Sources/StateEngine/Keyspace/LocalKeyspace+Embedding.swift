@@ -8,6 +8,12 @@ extension LocalKeyspace {
     /// The newest revision on stable storage.
     public var revision: Int64 { withCore { $0.revisions.durable } }
 
+    /// What the commit thread has done.
+    package var meter: CommitMeter { queue.meter.withLock { $0 } }
+
+    /// Whether the commit thread rests, so that a writer that waits commits by itself.
+    package var isCommitThreadIdle: Bool { queue.isIdle }
+
     /// Whether commits wait and nobody takes them, which may be so for a moment.
     package var neglectsCommits: Bool { queue.state.withLock { $0.isNeglected } }
 

@@ -91,8 +91,8 @@ public final class LocalKeyspace: WaitableKeyspace {
     /// The history, if the backing keeps one.
     package var history: (any HistoryBacking)? { queue.capabilities.history }
 
-    /// What the commit thread has done.
-    package var meter: CommitMeter { queue.meter.withLock { $0 } }
+    /// Whether ``announcePublished()`` has anything to do.
+    package var hasUnannounced: Bool { queue.hasUnannounced }
 
     /// What compacts the history; nil if nothing does.
     package var compaction: (any CompactingBacking)? { queue.capabilities.compaction }
@@ -116,16 +116,16 @@ public final class LocalKeyspace: WaitableKeyspace {
     ///
     /// - Parameters:
     ///   - commitsOnCaller: Whether the caller calls ``commitOnCaller()`` next.
-    ///   - settlesNow: Whether the caller settles what may be stored later, without that thread.
+    ///   - announces: Whether the caller does not call ``announcePublished()`` next.
     /// - Returns: Whether there is something to settle already.
     @discardableResult
-    package func publish(commitsOnCaller: Bool = false, settlesNow: Bool = false) -> Bool {
-        withCore { core in
+    package func publish(commitsOnCaller: Bool = false, announces: Bool = true) -> Bool {
+        defer { if announces { queue.announce() } }
+        return withCore { core in
             let filling = core.pending.filling
             guard !filling.isEmpty else { return false }
             if core.revisions.takesReservation() { queue.submit(.reserve(at: 0)) }
             guard isPersistent else { return true }
-            if settlesNow, filling.isBriefAndDeferrable, queue.deferAtOnce(filling) { return true }
             queue.submit(filling, commitsOnCaller: commitsOnCaller)
             return false
         }

@@ -193,6 +193,9 @@ extension LocalKeyspace {
     /// Whether what storage refused until the keyspace was closed was left to the next process.
     package var hasLeftDeferred: Bool { queue.capabilities.deferrals?.hasLeftDeferred ?? false }
 
+    /// Says of what was published and is not kept or stored yet that it is missing.
+    package func announcePublished() { queue.announce() }
+
     /// Prepares, before clients are served, for what storage may have later.
     package func prepareToDefer() { queue.capabilities.deferrals?.prepareToDefer() }
 

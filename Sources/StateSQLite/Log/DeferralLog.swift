@@ -44,6 +44,8 @@ package final class DeferralLog: @unchecked Sendable {
         var isWhole = false
         /// Up to here, changes that somebody may have seen will be appended or stored; 0: none.
         var announced: Int64 = 0
+        /// Up to here, everything is here or stored.
+        var settled: Int64 = 0
         /// Up to here, changes are deferred that are not here; 0: none.
         var lost: Int64 = 0
         var generation: UInt64 = 0
@@ -133,7 +135,7 @@ package final class DeferralLog: @unchecked Sendable {
         state.withLock { state in
             state.generation = generation
             state.seed = DeferralLog.checksum(of: header(generation, isWhole: true))
-            (state.isWhole, state.announced, state.lost) = (false, 0, 0)
+            (state.isWhole, state.announced, state.settled, state.lost) = (false, 0, 0, 0)
             reset(&state)
         }
     }
@@ -163,6 +165,7 @@ package final class DeferralLog: @unchecked Sendable {
     /// Changes up to a revision will be appended or stored, and somebody may see them before.
     func announce(through revision: Int64) {
         state.withLock { state in
+            guard revision > state.settled else { return }
             state.announced = max(state.announced, revision)
             writeHeader(&state)
         }
@@ -189,7 +192,7 @@ package final class DeferralLog: @unchecked Sendable {
             guard write(state.buffer, at: state.end, state) else { return false }
             state.end += state.buffer.count
             state.last = (DeferredBatch.checksum(of: state.buffer), batch.storedRevision ?? 0)
-            if state.announced <= batch.lastRevision { state.announced = 0 }
+            settle(batch.lastRevision, &state)
             writeHeader(&state)
             return true
         }
@@ -207,11 +210,16 @@ package final class DeferralLog: @unchecked Sendable {
     /// The store has everything up to a revision.
     func remove(through revision: Int64) {
         state.withLock { state in
-            if state.announced <= revision { state.announced = 0 }
+            settle(revision, &state)
             if state.lost <= revision { state.lost = 0 }
             if state.last?.revision ?? 0 <= revision { reset(&state) }
             writeHeader(&state)
         }
+    }
+
+    private func settle(_ revision: Int64, _ state: inout State) {
+        state.settled = max(state.settled, revision)
+        if state.announced <= revision { state.announced = 0 }
     }
 
     /// Whether something is here that the store does not have, and all of that is.

@@ -17,30 +17,60 @@ extension Server {
         guard count > 0, count <= holderCount, !turn.isSubstituted,
             let substitute = turn.substitute, substitute.isReady
         else {
-            if keyspace.publish(settlesNow: true) { settle() }
+            if keyspace.publish(announces: false) { settle() }
             return
         }
-        guard !keyspace.publish(commitsOnCaller: true, settlesNow: true) else { return settle() }
-        // Replies that are ready need not wait for this commit.
-        if !flushes.isEmpty { flushes.drain(flush) }
+        let isSeen = core.pending.filling.hasPublished
+        guard !keyspace.publish(commitsOnCaller: true, announces: false) else { return settle() }
+        // Replies that are ready need not wait for this commit, unless they tell of it.
+        if !isSeen, !flushes.isEmpty { flushes.drain(flush) }
+        commit(under: substitute, isDeferral: false)
+    }
+
+    /// Defers what storage may have later, without the commit thread: waking that, and being woken by it,
+    /// takes longer.
+    func deferHere() {
+        guard !turn.isSubstituted, let substitute = turn.substitute, substitute.isReady else {
+            if keyspace.publish(announces: false) { settle() }
+            return
+        }
+        guard !keyspace.publish(commitsOnCaller: true, announces: false) else { return settle() }
+        commit(under: substitute, isDeferral: true)
+    }
+
+    /// Writes to the store that something is missing from it that replies tell of; not while a substitute
+    /// has the loop, for then the disk is slow.
+    func announceHere() {
+        guard !turn.isSubstituted, let substitute = turn.substitute, substitute.isReady else {
+            return
+        }
+        if substitute.takesOver(during: { keyspace.announcePublished() }) {
+            substitute.takeBack { wakeup.wake(for: .storage) }
+        }
+    }
+
+    private func commit(under substitute: LoopSubstitute, isDeferral: Bool) {
         // Otherwise this thread would wake itself.
         wakeup.hold()
         let start = clinux_monotonic_nanoseconds()
-        if substitute.takesOver(during: { keyspace.commitOnCaller() }) {
+        let isTaken = substitute.takesOver(during: { keyspace.commitOnCaller() })
+        let nanoseconds = clinux_monotonic_nanoseconds() - start
+        if isTaken {
             substitute.takeBack { wakeup.wake(for: .storage) }
-            turn.commitsHere.noteCommit(nanoseconds: clinux_monotonic_nanoseconds() - start)
+            turn.commitsHere.noteCommit(nanoseconds: nanoseconds)
         } else {
-            settleCommit(since: start)
+            settleCommit(of: isDeferral ? nil : nanoseconds)
         }
     }
 
     /// Settles the commit, unless the commit thread has it; the next turn has what else the loop was
     /// woken for.
-    private func settleCommit(since start: Int64) {
-        let nanoseconds = clinux_monotonic_nanoseconds() - start
+    ///
+    /// A commit took so many nanoseconds; one that was deferred says nothing of others.
+    private func settleCommit(of nanoseconds: Int64?) {
         turn.reasons.formUnion(wakeup.take())
         guard turn.reasons.contains(.storage) else { return }
-        turn.commitsHere.noteCommit(nanoseconds: nanoseconds)
+        if let nanoseconds { turn.commitsHere.noteCommit(nanoseconds: nanoseconds) }
         settle()
         // What was read waits for room, which a turn with this reason looks for.
         if registry.reading.isEmpty { turn.reasons.remove(.storage) }

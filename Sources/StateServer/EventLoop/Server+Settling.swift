@@ -9,11 +9,19 @@ extension Server {
             unfinished.events.isEmpty, !registry.hasAdvancing
         {
             let now = clinux_monotonic_nanoseconds()
-            if !turn.commitsHere.waitsForGroup(registry.holderCount, at: now) { commitHere() }
+            let isGroup = !core.pending.filling.hasPublished
+            if !isGroup || !turn.commitsHere.waitsForGroup(registry.holderCount, at: now) {
+                commitHere()
+            }
         } else {
             turn.commitsHere.endWait()
-            if keyspace.publish(settlesNow: true) { settle() }
+            if core.pending.filling.isBriefAndDeferrable {
+                deferHere()
+            } else if keyspace.publish(announces: false) {
+                settle()
+            }
         }
+        if keyspace.hasUnannounced { announceHere() }
     }
 
     /// Handles results of storage: first sends events, then releases held replies.
