@@ -51,8 +51,11 @@ extension CommitQueue {
     ///
     /// Called before anybody can see it, and without the keyspace's lock: it may wait for the disk.
     func announce() {
-        let revision = unannounced.exchange(0, ordering: .relaxed)
-        if revision > 0 { capabilities.deferrals?.announce(through: revision) }
+        let revision = unannounced.load(ordering: .acquiring)
+        guard revision > 0 else { return }
+        capabilities.deferrals?.announce(through: revision)
+        // Order matters: another thread that finds nothing here goes on.
+        _ = unannounced.compareExchange(expected: revision, desired: 0, ordering: .releasing)
     }
 
     /// Storage has a batch, with what was published of it.
