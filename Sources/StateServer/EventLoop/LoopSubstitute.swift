@@ -20,7 +20,7 @@ extension Server {
             if keyspace.publish(announces: false) { settle() }
             return
         }
-        let isSeen = core.pending.filling.hasPublished
+        let isSeen = keyspace.withCore { $0.pending.filling.hasPublished }
         guard !keyspace.publish(commitsOnCaller: true, announces: false) else { return settle() }
         // Replies that are ready need not wait for this commit, unless they tell of it.
         if !isSeen, !flushes.isEmpty { flushes.drain(flush) }
@@ -41,8 +41,9 @@ extension Server {
     /// Writes to the store that something is missing from it that replies tell of; not while a substitute
     /// has the loop, for then the disk is slow.
     func announceHere() {
-        guard !turn.isSubstituted, let substitute = turn.substitute, substitute.isReady else {
-            return
+        guard !turn.isSubstituted else { return }
+        guard let substitute = turn.substitute, substitute.isReady else {
+            return keyspace.announcePublished()
         }
         if substitute.takesOver(during: { keyspace.announcePublished() }) {
             substitute.takeBack { wakeup.wake(for: .storage) }

@@ -9,13 +9,14 @@ extension Server {
             unfinished.events.isEmpty, !registry.hasAdvancing
         {
             let now = clinux_monotonic_nanoseconds()
-            let isGroup = !core.pending.filling.hasPublished
-            if !isGroup || !turn.commitsHere.waitsForGroup(registry.holderCount, at: now) {
+            // What somebody may see is not kept back for a group.
+            let isSeen = keyspace.withCore { $0.pending.filling.hasPublished }
+            if isSeen || !turn.commitsHere.waitsForGroup(registry.holderCount, at: now) {
                 commitHere()
             }
         } else {
             turn.commitsHere.endWait()
-            if core.pending.filling.isBriefAndDeferrable {
+            if keyspace.withCore({ $0.pending.filling.isBriefAndDeferrable }) {
                 deferHere()
             } else if keyspace.publish(announces: false) {
                 settle()
