@@ -28,8 +28,10 @@ let standalone: [LinkerSetting] =
 let withoutLoader: [LinkerSetting] =
     isSanitized ? [] : [.unsafeFlags(["-static-executable", "-use-ld=lld"])]
 
-/// The server's loop has one thread, and checks of overlapping access cost it 7 % of a GET (perf, pipelines
-/// of 16); no library product contains it.
+/// For the server's loop and a cluster's link, which have one thread each.
+///
+/// Checks of overlapping access cost the loop 7 % of a GET (perf, pipelines of 16); no library product
+/// contains either.
 let unchecked: [SwiftSetting] = [.unsafeFlags(["-enforce-exclusivity=unchecked"])]
 
 /// Optimising the tests takes longer than running them unoptimised (150 s of CPU time); what they test is
@@ -159,7 +161,7 @@ let package = Package(
         .target(
             name: "StateEtcd",
             dependencies: ["StateModel", "StateSystem", "StateWire", "CHTTP2", "CTLS"],
-            swiftSettings: strict
+            swiftSettings: strict + unchecked
         ),
         .executableTarget(
             name: "stated-etcd",

@@ -10,7 +10,8 @@
 # transactions that compare a key and put a signature too, which is what each change would be if the daemon sent it alone.
 #
 # clusterwatch: a writer at a, 100 values a second, each with the time at which it was sent, and a watch at b; beside a put
-# at the first member and etcd's watch at the second. clustersynced: the same with durability "synced".
+# at the first member and etcd's watch at the second; clusterwatchguarded: beside guarded puts, as above. clustersynced: the
+# same with durability "synced".
 #
 # clusterget: GETs of keys below the prefix beside GETs of keys of the same daemon that are not of the cluster, by redis-benchmark.
 #
@@ -25,6 +26,7 @@ clusterstreams | SET; puts on 1 connection, 50 streams | /s |   |
 clusterguarded | SET; guarded puts one by one         | /s | >= | 2
 clusterwatch | a watch on another node: p50           | us | <= | 1.5
 clusterwatchp99 | the same: p99                       | us |    |
+clusterwatchguarded | the same: p50; guarded puts     | us |    |
 clustersynced | with durability "synced": p50         | us |    |
 clustersyncedp99 | the same: p99                      | us |    |
 '
@@ -44,7 +46,7 @@ cluster_rows() {
     for ((turn = 1; turn <= turns; turn++)); do
         say "keys of a cluster, turn $turn of $turns"
         for way in $(in_turn "$turn" "etcd streams guarded"); do cluster_steal clusterset cluster_sets "$way"; done
-        for way in $(in_turn "$turn" "etcd synced"); do cluster_steal clusterwatch cluster_delivery "$way"; done
+        for way in $(in_turn "$turn" "etcd guarded synced"); do cluster_steal clusterwatch cluster_delivery "$way"; done
         for way in $(in_turn "$turn" local); do
             cluster_steal clusterget cluster_gets clusterget "$way" 1 $((500000 / share))
             cluster_steal clustergetp16 cluster_gets clustergetp16 "$way" 16 $((1500000 / share))
@@ -180,11 +182,12 @@ cluster_sets() {
         "$(value write_p50_us <<<"$out")" "$(value write_p99_us <<<"$out")" "$(client_share "$times")"
 }
 
-# cluster_delivery etcd|stated|synced
+# cluster_delivery etcd|guarded|stated|synced
 cluster_delivery() {
     local out name from p50 p99
     case $1 in
     etcd) from=(etcd --endpoint "$(member 1)" --watch-endpoint "$(member 2)" --folder beside/) ;;
+    guarded) from=(etcd --endpoint "$(member 1)" --watch-endpoint "$(member 2)" --folder beside/ --guarded) ;;
     stated) from=(delivery --socket "${sockets[a]}" --watch-socket "${sockets[b]}" --folder app/ --watchers 1) ;;
     synced) from=(delivery --socket "${sockets[c]}" --watch-socket "${sockets[d]}" --folder synced/ --watchers 1) ;;
     esac
@@ -198,6 +201,8 @@ cluster_delivery() {
         stated:watch | synced:synced) keep "cluster$name" stated "$p50"; keep "cluster${name}p99" stated "$p99" ;;
         esac
     done
+    [[ $1 != guarded ]] || keep clusterwatchguarded etcd "$p50"
+    [[ $1 != stated ]] || keep clusterwatchguarded stated "$p50"
     printf '%-14s %-8s p50 %8s us  p99 %8s us\n' watch "$1" "$p50" "$p99"
 }
 

@@ -115,7 +115,7 @@ mutants=(
     "loop-waits"
     "bounded: others wait for the disk as long as a commit on the loop's thread does"
     "Sources/StateServer/EventLoop/LoopSubstitute.swift"
-    's/guard start > 0, clinux/guard start < 0, clinux/'
+    's/guard start > 0 else/guard start < 0 else/'
     "STATED_TEST=1" "CommitsHereTests"
 
     "deferral-log"

@@ -21,6 +21,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -92,6 +93,20 @@ void clinux_clear_event(int event) {
 _Static_assert(CLINUX_SEND_AT_ONCE == (MSG_NOSIGNAL | MSG_DONTWAIT), "send has other flags");
 
 int clinux_local_socket(void) { return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); }
+
+int clinux_timer(void) { return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC); }
+
+void clinux_set_timer(int timer, int64_t nanoseconds) {
+    struct itimerspec time = {
+        .it_value = {.tv_sec = nanoseconds / 1000000000, .tv_nsec = nanoseconds % 1000000000}
+    };
+    (void)!timerfd_settime(timer, 0, &time, NULL);
+}
+
+void clinux_wait_for_timer(int timer) {
+    uint64_t count;
+    (void)!read(timer, &count, sizeof count);
+}
 
 static int signalfd_with(const int *further, int count) {
     sigset_t set;

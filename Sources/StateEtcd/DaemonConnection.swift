@@ -77,6 +77,8 @@ final class DaemonConnection {
     /// - Throws: ``LinkFailure/daemon(_:code:)``, with the code of a refusal.
     func receive() throws(LinkFailure) -> [Reply] {
         var replies: [Reply] = []
+        // What comes later, poll(2) reports.
+        var isDrained = false
         while true {
             while let reply = try parsed() {
                 if case .push(let elements) = reply {
@@ -89,9 +91,11 @@ final class DaemonConnection {
                 noteAnswer()
                 replies.append(reply)
             }
+            if isDrained { return replies }
             let count = recv(descriptor, &room, room.count, 0)
             if count > 0 {
                 room.withUnsafeBytes { parser.append(Bytes(rebasing: $0[..<count])) }
+                isDrained = count < room.count
             } else if count == 0 {
                 throw .daemon("the daemon has closed the connection", code: nil)
             } else if errno == EAGAIN {

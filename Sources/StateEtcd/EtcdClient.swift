@@ -23,6 +23,8 @@ package final class EtcdClient {
 
     package var descriptor: Int32 { connection.descriptor }
     package var wantsWrite: Bool { connection.wantsWrite }
+    /// Whether something can be received that poll(2) does not report.
+    var hasInput: Bool { connection.hasInput }
 
     /// When it has sent something last, on the monotonic clock in milliseconds.
     var lastReceivedAt: Int64 { connection.receivedAt }

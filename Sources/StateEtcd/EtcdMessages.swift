@@ -174,6 +174,8 @@ package struct EtcdEvent {
     var isDelete = false
     package var entry = EtcdEntry()
 
+    package func isOf(_ key: [UInt8]) -> Bool { entry.key == key }
+
     init(_ bytes: ArraySlice<UInt8>) throws(MalformedMessage) {
         var reader = ProtobufReader(bytes)
         while let (field, value) = try reader.next() {

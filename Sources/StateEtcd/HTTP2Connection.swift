@@ -91,6 +91,9 @@ package final class HTTP2Connection {
         !unsent.isEmpty || stream.wantsWrite || nghttp2_session_want_write(session) != 0
     }
 
+    /// Whether something can be received that poll(2) does not report.
+    var hasInput: Bool { stream.hasInput }
+
     // MARK: Calls
 
     /// Begins a call.
@@ -189,6 +192,8 @@ package final class HTTP2Connection {
                 let taken = nghttp2_session_mem_recv(session, room, count)
                 guard taken >= 0 else { throw .cluster("\(host) does not speak HTTP/2 (\(taken))") }
                 if let failure { throw failure }
+                // What comes later, poll(2) reports.
+                if count < room.count, !stream.hasInput { return }
             case .mustWait: return
             case .ended: throw .cluster("\(host) has closed the connection")
             }

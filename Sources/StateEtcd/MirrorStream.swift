@@ -151,12 +151,12 @@ struct MirrorStream {
         while true {
             try etcd.flush()
             try daemon.flush()
-            wait()
+            let ready = wait()
             let before = provedCount
-            if try !daemon.receive().isEmpty, daemon.isIdle, before > 0 { prove() }
+            if ready.daemon, try !daemon.receive().isEmpty, daemon.isIdle, before > 0 { prove() }
             for batch in daemon.takeBatches() { try writer?.add(batch) }
             if !daemon.isFull {
-                try etcd.receive()
+                if ready.etcd || etcd.hasInput { try etcd.receive() }
                 try take(etcd.takeEvents())
                 if let words = try writer?.take(filter) { send(words) }
             }
@@ -167,7 +167,8 @@ struct MirrorStream {
         }
     }
 
-    private func wait() {
+    /// Waits until something has come, or is due.
+    private func wait() -> (daemon: Bool, etcd: Bool) {
         // While one is under way, the next does not matter.
         let due = beat.map { $0.sentAt + MirrorStream.patience } ?? nextBeatAt
         let left = due - SystemClock.monotonicMilliseconds()
@@ -181,6 +182,7 @@ struct MirrorStream {
             pollfd(fd: source, events: events(!daemon.isFull, etcd.wantsWrite), revents: 0),
         ]
         poll(&waiting, 2, daemon.isFull ? 500 : Int32(min(max(left, 1), 500)))
+        return (waiting[0].revents != 0, waiting[1].revents != 0)
     }
 
     /// Makes a commit of the events of each revision.

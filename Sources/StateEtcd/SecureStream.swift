@@ -96,6 +96,9 @@ final class SecureStream {
 
     // MARK: Bytes
 
+    /// Whether TLS has read bytes from the socket that were not taken.
+    var hasInput: Bool { connection.map { SSL_has_pending($0) == 1 } ?? false }
+
     /// - Throws: ``LinkFailure/cluster(_:)``.
     func read(into buffer: inout [UInt8]) throws(LinkFailure) -> Outcome {
         guard let connection else {

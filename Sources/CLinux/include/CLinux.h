@@ -247,6 +247,15 @@ int clinux_eventfd(void);
 void clinux_signal_event(int event);
 void clinux_clear_event(int event);
 
+#if defined(__linux__)
+/// A timer of CLOCK_MONOTONIC, close-on-exec (timerfd_create(2)); -1 with errno.
+int clinux_timer(void);
+/// Lets it go off once after so many nanoseconds; 0 stops it.
+void clinux_set_timer(int timer, int64_t nanoseconds);
+/// Waits until it goes off, unless it has since the last call; a signal may end the wait, too.
+void clinux_wait_for_timer(int timer);
+#endif
+
 /// A counting semaphore (sem_overview(7)).
 void clinux_make_semaphore(clinux_semaphore *semaphore);
 void clinux_end_semaphore(clinux_semaphore *semaphore);

@@ -20,7 +20,6 @@ package struct MirrorPosition {
 
     /// - Returns: Nil if the text is of another prefix, or not one that this version writes.
     package init?(_ text: String?, of prefix: MirroredPrefix) {
-        // By bytes, because each commit of the cluster begins with it.
         let newline = UInt8(ascii: "\n")
         let lines = text?.utf8.split(separator: newline, omittingEmptySubsequences: false) ?? []
         guard lines.count == 4, lines[0].elementsEqual(prefix.text.utf8),
@@ -32,7 +31,9 @@ package struct MirrorPosition {
     }
 
     package var text: String {
-        [prefix, history, String(revision), stamp].joined(separator: "\n")
+        var text = prefix
+        for line in [history, String(revision), stamp] { text += "\n" + line }
+        return text
     }
 }
 

@@ -45,7 +45,12 @@ extension CommitQueue {
     }
 
     /// Keeps a batch where the end of the process does not lose it.
-    func isKept(_ batch: CommitBatch) -> Bool { capabilities.deferrals?.keep(batch) ?? true }
+    func isKept(_ batch: CommitBatch) -> Bool {
+        guard capabilities.deferrals?.keep(batch) ?? true else { return false }
+        let revision = unannounced.load(ordering: .acquiring)
+        if revision > 0, revision <= batch.lastRevision { noteAnnounced(revision) }
+        return true
+    }
 
     /// Says of what was published with the last submissions that it is not kept or stored yet.
     ///
@@ -54,7 +59,11 @@ extension CommitQueue {
         let revision = unannounced.load(ordering: .acquiring)
         guard revision > 0 else { return }
         capabilities.deferrals?.announce(through: revision)
-        // Order matters: another thread that finds nothing here goes on.
+        noteAnnounced(revision)
+    }
+
+    /// Order matters: another thread that finds nothing to announce goes on.
+    private func noteAnnounced(_ revision: Int64) {
         _ = unannounced.compareExchange(expected: revision, desired: 0, ordering: .releasing)
     }
 

@@ -50,6 +50,9 @@ final class Connection {
         var hasUnfinishedOutput = false
         /// Connections to flush.
         var isFlushed = false
+        /// Its replies are sent after those to others, for it would go on at once and take their processor: the
+        /// link of a cluster.
+        var isFlushedLast = false
         /// Connections with watches that are not synced.
         var isAdvancing = false
         /// Connections with held replies.

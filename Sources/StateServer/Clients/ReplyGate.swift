@@ -28,8 +28,8 @@ final class ReplyGate {
         (self.registry, self.flushes, self.timers) = (registry, flushes, timers)
     }
 
-    /// Sends what was written to a connection in this turn.
-    func flush(_ connection: Connection) { flushes.add(connection) }
+    /// Sends what was written to a connection in this turn, before others get what was written to them.
+    func flushFirst(_ connection: Connection) { flushes.addFirst(connection) }
 
     /// Replaces the reply that begins at `start` in the output by an error.
     func refuse(_ error: StateError, from start: Int, _ context: borrowing CommandContext) {
@@ -244,8 +244,10 @@ final class FlushList {
     private var connections: [Connection] = []
     /// Those that must be sent something before the others are.
     private var first: [Connection] = []
+    /// Those that nobody waits for.
+    private var last: [Connection] = []
 
-    var isEmpty: Bool { connections.isEmpty && first.isEmpty }
+    var isEmpty: Bool { connections.isEmpty && first.isEmpty && last.isEmpty }
 
     /// Adds a connection whose client must not read later than those of other connections.
     func addFirst(_ connection: Connection) {
@@ -258,7 +260,11 @@ final class FlushList {
     func add(_ connection: Connection) {
         guard !connection.places.isFlushed else { return }
         connection.places.isFlushed = true
-        connections.append(connection)
+        if connection.places.isFlushedLast {
+            last.append(connection)
+        } else {
+            connections.append(connection)
+        }
     }
 
     /// Calls `body` for each connection and empties the list.
@@ -268,7 +274,10 @@ final class FlushList {
             first.removeAll(keepingCapacity: first.capacity <= 1_024)
         }
         var index = 0
-        while index < connections.count {
+        while index < connections.count || !last.isEmpty {
+            if index == connections.count {
+                connections.append(last.removeLast())
+            }
             let connection = connections[index]
             connection.places.isFlushed = false
             if !connection.isClosed { body(connection) }

@@ -198,9 +198,9 @@ final class ClusterWrites {
         let isShared = forming.attempts.count > 1
         batch = Batch(number: nextNumber, writes: forming.writes, isShared: isShared)
         var context = CommandContext(link, in: core, at: gate.turn.time)
-        let position = context.position(of: mirror.options.prefix).revision
+        let position = context.position(of: mirror).revision
         context.output.write(forming.attempts, number: nextNumber, at: position)
-        gate.flush(link)
+        gate.flushFirst(link)
     }
 
     // MARK: The link

@@ -64,10 +64,25 @@ final class Mirror {
     private var pending: (revision: Int64, time: Int64)?
     private let timers: TimerQueue
     private let registry: Registry
+    /// A position and its text: each commit of the cluster begins with that of the one before.
+    private var known: (text: String, position: MirrorPosition)?
 
     init(_ options: MirrorOptions, _ timers: TimerQueue, _ registry: Registry) {
         (self.options, self.timers, self.registry) = (options, timers, registry)
         setAway(since: SystemClock.wallMilliseconds())
+    }
+
+    /// The position that is stored as a text; without a text, before the first comparison.
+    func position(of text: String?) -> MirrorPosition {
+        if let known, known.text == text { return known.position }
+        return MirrorPosition(text, of: options.prefix) ?? MirrorPosition(of: options.prefix)
+    }
+
+    /// The text of a position, to be stored.
+    func text(of position: MirrorPosition) -> String {
+        let text = position.text
+        known = (text, position)
+        return text
     }
 
     private func setAway(since time: Int64?) {

@@ -117,6 +117,7 @@ struct MirrorCommands {
             mirror.note("the link has connected, and nothing has come yet")
         }
         mirror.link = context.connection
+        context.connection.places.isFlushedLast = true
         mirror.comparison = nil
         mirror.refusalOfChanges = nil
         services.gate.cluster?.pause()
@@ -126,7 +127,7 @@ struct MirrorCommands {
                 Cause(uid: peer.uid, gid: peer.gid, pid: 0, command: "etcd")
             )
         }
-        let position = context.position(of: mirror.options.prefix)
+        let position = context.position(of: mirror)
         mirror.revision = position.revision
         let limits = services.settings.options.frameLimits
         context.output.writeMap(7, context.version)
@@ -150,7 +151,7 @@ struct MirrorCommands {
         _ mirror: Mirror,
         _ context: inout CommandContext
     ) throws(StateError) {
-        let position = context.position(of: mirror.options.prefix)
+        let position = context.position(of: mirror)
         guard !position.history.isEmpty, position.revision == revision else {
             throw StateError(
                 .conflict,
@@ -170,7 +171,7 @@ struct MirrorCommands {
         _ mirror: Mirror,
         _ context: inout CommandContext
     ) throws(StateError) {
-        var position = context.position(of: mirror.options.prefix)
+        var position = context.position(of: mirror)
         guard !position.history.isEmpty, position.revision == commit.after,
             commit.revision > commit.after
         else {
@@ -182,7 +183,7 @@ struct MirrorCommands {
         }
         for change in commit.changes { try requireOrder(of: change, mirror, context.core) }
         (position.revision, position.stamp) = (commit.revision, commit.stamp.text)
-        let text = position.text
+        let text = mirror.text(of: position)
         let (core, cause) = (context.core, context.cause)
         var decision = ClusterDecision(
             commit.changes,
@@ -241,13 +242,13 @@ struct MirrorCommands {
     ) throws(StateError) {
         mirror.comparison = nil
         comparison.finish(context.core)
-        var position = context.position(of: mirror.options.prefix)
+        var position = context.position(of: mirror)
         if position.history.isEmpty, comparison.presentCount > 0 {
             throw foreignKeys(comparison, mirror)
         }
         position.history = comparison.history
         (position.revision, position.stamp) = (revision, stamp.text)
-        let text = position.text
+        let text = mirror.text(of: position)
         try context.write(waitingFor: .storage) { (transaction) throws(StateError) in
             try transaction.setMetadata(MirrorPosition.metadataName, to: text)
             for change in comparison.changes {
@@ -292,8 +293,7 @@ struct MirrorCommands {
 
 extension CommandContext {
     /// How far the copy of a cluster is.
-    mutating func position(of prefix: MirroredPrefix) -> MirrorPosition {
-        let text = core.metadataText(MirrorPosition.metadataName, &receipt)
-        return MirrorPosition(text, of: prefix) ?? MirrorPosition(of: prefix)
+    mutating func position(of mirror: Mirror) -> MirrorPosition {
+        mirror.position(of: core.metadataText(MirrorPosition.metadataName, &receipt))
     }
 }

@@ -1,4 +1,5 @@
 import CLinux
+import Glibc
 import StateEngine
 import StateSystem
 import Synchronization
@@ -98,16 +99,18 @@ final class LoopSubstitute: @unchecked Sendable {
     // `takeBack`; everything else is atomic, constant, or used by the loop's own thread alone.
     private let turns: () -> Void
     private let thread = WorkerThread(name: "substitute")
-    private let alarm = BlockingSemaphore()
+    /// Goes off ``period`` after the first commit that the thread does not look at.
+    private let timer = clinux_timer()
     private let left = BlockingSemaphore()
     /// When the commit began, in nanoseconds of the monotonic clock; 0 between commits, ``taken`` while
     /// the substitute has the loop.
     private let since = Atomic<Int64>(0)
-    /// Whether the substitute looks at ``since`` every ``period``, or sleeps.
+    /// Whether the thread looks at ``since``, or ``timer`` is set: a commit need not set it.
     private let isLooking = Atomic(false)
-    private let commitCount = Atomic(0)
     private let isBackNow = Atomic(false)
     private let isEnding = Atomic(false)
+    /// When the commit before began; used by the loop's own thread alone.
+    private var lastStart: Int64 = 0
     /// Whether the thread was started; nil if that was not tried.
     private var isStarted: Bool?
 
@@ -118,10 +121,12 @@ final class LoopSubstitute: @unchecked Sendable {
     /// - Parameter turns: Runs the loop until ``isBack``.
     init(turns: @escaping () -> Void) { self.turns = turns }
 
+    deinit { if timer >= 0 { close(timer) } }
+
     /// Whether the thread runs; it is started by the first call.
     var isReady: Bool {
         if let isStarted { return isStarted }
-        let isNow = thread.tryStart { self.look() }
+        let isNow = timer >= 0 && thread.tryStart { self.look() }
         isStarted = isNow
         return isNow
     }
@@ -132,13 +137,22 @@ final class LoopSubstitute: @unchecked Sendable {
     /// Runs `body` on the loop's own thread.
     ///
     /// - Returns: Whether the substitute has taken the loop over meanwhile, and has it still.
-    /// - Complexity: No system call, unless nothing was committed for a second.
+    /// - Complexity: Two system calls, which wake nobody; none if the last was less than ``period`` ago.
     func takesOver(during body: () -> Void) -> Bool {
-        since.store(clinux_monotonic_nanoseconds(), ordering: .sequentiallyConsistent)
-        commitCount.add(1, ordering: .relaxed)
-        if !isLooking.exchange(true, ordering: .sequentiallyConsistent) { alarm.signal() }
+        let start = clinux_monotonic_nanoseconds()
+        since.store(start, ordering: .sequentiallyConsistent)
+        if !isLooking.exchange(true, ordering: .sequentiallyConsistent) {
+            clinux_set_timer(timer, LoopSubstitute.period)
+        }
         body()
-        return since.exchange(0, ordering: .acquiringAndReleasing) == LoopSubstitute.taken
+        let isTaken = since.exchange(0, ordering: .acquiringAndReleasing) == LoopSubstitute.taken
+        // Of many, it wakes the thread now and then instead.
+        if !isTaken, start - lastStart > LoopSubstitute.period {
+            isLooking.store(false, ordering: .sequentiallyConsistent)
+            clinux_set_timer(timer, 0)
+        }
+        lastStart = start
+        return isTaken
     }
 
     /// Waits until the substitute has left the loop.
@@ -155,46 +169,42 @@ final class LoopSubstitute: @unchecked Sendable {
     func end() {
         guard isStarted == true else { return }
         isEnding.store(true, ordering: .relaxed)
-        alarm.signal()
+        clinux_set_timer(timer, 1)
         thread.join()
     }
 
     /// The thread's loop.
     private func look() {
-        var lastCount = 0
-        var idlePeriods = 0
         while !isEnding.load(ordering: .relaxed) {
-            let looks = isLooking.load(ordering: .sequentiallyConsistent)
-            alarm.wait(nanoseconds: looks ? LoopSubstitute.period : nil)
-            takeOverIfLate()
-            let count = commitCount.load(ordering: .relaxed)
-            idlePeriods = count == lastCount ? idlePeriods + 1 : 0
-            lastCount = count
-            if idlePeriods >= 200 { stopLooking() }
+            clinux_wait_for_timer(timer)
+            while lookAtCommit(), !isEnding.load(ordering: .relaxed) {}
         }
     }
 
-    private func takeOverIfLate() {
+    /// Takes the loop over, or waits until it may have to.
+    ///
+    /// - Returns: False if there is no commit; the next one sets the timer.
+    private func lookAtCommit() -> Bool {
+        // Order matters: a commit that begins later finds it.
+        isLooking.store(false, ordering: .sequentiallyConsistent)
         let start = since.load(ordering: .sequentiallyConsistent)
-        guard start > 0, clinux_monotonic_nanoseconds() - start >= LoopSubstitute.period else {
-            return
+        guard start > 0 else { return false }
+        isLooking.store(true, ordering: .sequentiallyConsistent)
+        let left = start + LoopSubstitute.period - clinux_monotonic_nanoseconds()
+        guard left <= 0 else {
+            var time = timespec(tv_sec: 0, tv_nsec: Int(left))
+            nanosleep(&time, nil)
+            return true
         }
         let (isTaken, _) = since.compareExchange(
             expected: start,
             desired: LoopSubstitute.taken,
             ordering: .acquiringAndReleasing
         )
-        guard isTaken else { return }
-        turns()
-        left.signal()
-    }
-
-    /// Sleeps until the next commit.
-    private func stopLooking() {
-        isLooking.store(false, ordering: .sequentiallyConsistent)
-        // A commit that began before it saw that is looked at.
-        if since.load(ordering: .sequentiallyConsistent) > 0 {
-            isLooking.store(true, ordering: .sequentiallyConsistent)
+        if isTaken {
+            turns()
+            self.left.signal()
         }
+        return true
     }
 }

@@ -13,9 +13,17 @@ enum EtcdCommand {
         guard options.text("watch-endpoint", standard: "").isEmpty else {
             let watched = try self.endpoint("watch-endpoint", options)
             let rate = try options.number("rate", standard: 100)
-            let writer = EtcdWriter(endpoint, "\(folder)delivery/key", byteCount, rate: rate)
+            let key = "\(folder)delivery/key"
+            let writer = EtcdWriter(
+                endpoint,
+                key,
+                byteCount,
+                rate: rate,
+                isGuarded: options.has("guarded")
+            )
             let seconds = try options.number("seconds", standard: 5)
-            try EtcdDelivery(watched, "\(folder)delivery/").run(writer, rate, seconds: seconds)
+            try EtcdDelivery(watched, "\(folder)delivery/", key)
+                .run(writer, rate, seconds: seconds)
             return
         }
         let plan = EtcdPuts.Plan(

@@ -7,10 +7,11 @@ import StateEtcd
 struct EtcdDelivery {
     private let etcd: EtcdClient
     private let poller: Poller
+    private let key: [UInt8]
 
     /// Begins the watch: it brings what is put from now on.
-    init(_ endpoint: Endpoint, _ prefix: String) throws(BenchError) {
-        poller = try Poller()
+    init(_ endpoint: Endpoint, _ prefix: String, _ key: String) throws(BenchError) {
+        (poller, self.key) = (try Poller(), Array(key.utf8))
         etcd = try BenchError.ofEtcd { () throws(LinkFailure) in
             let etcd = try EtcdClient(endpoint, nil)
             let revision = try etcd.range(Array(prefix.utf8)).header.revision
@@ -47,7 +48,7 @@ struct EtcdDelivery {
                 try etcd.flush()
                 return (now, try etcd.takeEvents())
             }
-            for event in events {
+            for event in events where event.isOf(key) {
                 delivered += 1
                 guard delivered > warmUp else { continue }
                 latencies.add(now - DeliveryStamp.read(event.entry.value))
@@ -63,12 +64,20 @@ final class EtcdWriter: Sendable {
     private let key: [UInt8]
     private let valueByteCount: Int
     private let rate: Int
+    /// Whether each put is a transaction as a daemon would send it; see ``EtcdPuts/Plan/isGuarded``.
+    private let isGuarded: Bool
     private let thread = WorkerThread(name: "writer")
     private let failure = StateLock<BenchError?>(nil)
 
-    init(_ endpoint: Endpoint, _ key: String, _ valueByteCount: Int, rate: Int) {
+    init(
+        _ endpoint: Endpoint,
+        _ key: String,
+        _ valueByteCount: Int,
+        rate: Int,
+        isGuarded: Bool
+    ) {
         (self.endpoint, self.key) = (endpoint, Array(key.utf8))
-        (self.valueByteCount, self.rate) = (valueByteCount, rate)
+        (self.valueByteCount, self.rate, self.isGuarded) = (valueByteCount, rate, isGuarded)
     }
 
     func start(count: Int) {
@@ -92,11 +101,21 @@ final class EtcdWriter: Sendable {
         _ = try etcd.range(key)
         var calls: [HTTP2Connection.Call] = []
         var value = Array(repeating: UInt8(ascii: "v"), count: valueByteCount)
+        let (guardKey, signatureKey) = (key + Array(".guard".utf8), key + Array(".by".utf8))
+        if isGuarded { _ = try etcd.call(.put, EtcdMessages.put(guardKey, guardKey)) }
         let start = MonotonicClock.now
         for number in 0..<count {
             MonotonicClock.sleep(until: start + UInt64(number) * 1_000_000_000 / UInt64(rate))
             DeliveryStamp.write(MonotonicClock.now, to: &value, at: 0)
-            calls.append(try etcd.begin(.put, EtcdMessages.put(key, value)))
+            if isGuarded {
+                var transaction = EtcdTransaction()
+                transaction.require(guardKey, has: guardKey)
+                transaction.put(signatureKey, value)
+                transaction.put(key, value)
+                calls.append(try etcd.begin(.transaction, transaction.bytes))
+            } else {
+                calls.append(try etcd.begin(.put, EtcdMessages.put(key, value)))
+            }
             try etcd.flush()
             try etcd.receive()
             try forgetAnswered(&calls, etcd)
