@@ -97,7 +97,7 @@ mutants=(
     "mirror-position"
     "atomic: the position of a copy is stored before its commit, not in it"
     "Sources/StateServer/Cluster/MirrorCommands.swift"
-    '/private func take(/,/^    }/{s/try context.write(waitingFor: .storage) { (transaction) throws(StateError) in/try context.write(waitingFor: .storage) { (first) throws(StateError) in try first.setMetadata(MirrorPosition.metadataName, to: text) }; &/; s/try transaction.setMetadata(MirrorPosition.metadataName, to: text)/_ = text/}'
+    '/private func take(/,/^    }/{s/here = \(try context.write(waitingFor: .storage) { (\)transaction\() throws(StateError) in\)/\1first\2 try first.setMetadata(MirrorPosition.metadataName, to: text) }; &/; s/try transaction.setMetadata(name, to: text, isDeferrable: true)/_ = (name, text)/}'
     "STATED_TEST=1" "MirrorTests"
 
     "mirror-stamp"
