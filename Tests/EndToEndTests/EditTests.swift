@@ -80,6 +80,7 @@ struct EditTests {
         let result = try edit("k", "touch \"$1\"")
         #expect(result.exitCode == 0 && result.text == "unchanged\n")
         #expect(try edit("none", ":").text == "unchanged\n")
+        #expect(try edit("k", ":", "--json").text == "{\"revision\":1}\n")
         #expect(try Statectl.run(daemon, "get", "none").exitCode == 1)
         #expect(try Statectl.run(daemon, "history", "k").lines.count == 1)
         #expect(try kept().isEmpty)
@@ -161,5 +162,12 @@ struct EditTests {
         let result = try edit("k", "echo x > \"$1\"")
         #expect(result.exitCode == 2 && result.errorText.contains("get KEY --raw > FILE"))
         #expect(try Statectl.run(daemon, "get", "k", "--raw").output == bytes)
+    }
+
+    @Test(arguments: ["tree", "metrics"])
+    func `a verb that prints no JSON says so`(verb: String) throws {
+        let result = try Statectl.run(daemon, verb, "--json")
+        #expect(result.exitCode == 2 && result.text.isEmpty)
+        #expect(result.errorText.contains("--json' prints"), "\(result)")
     }
 }

@@ -38,6 +38,33 @@ struct StateCommandTests {
         #expect(by.hasSuffix(":"))
     }
 
+    @Test func `a pipeline is answered as its commands are one by one`() throws {
+        var random = SplitMix(seed: Seed.base)
+        let names = [
+            "a", "ab", "abc", "b/", "b/1", "b/2", String(repeating: "k", count: 300), "none",
+        ]
+        var commands: [[String]] = []
+        for number in 0..<2_000 {
+            let name = names[Int.random(in: names.indices, using: &random)]
+            let other = names[Int.random(in: names.indices, using: &random)]
+            switch Int.random(in: 0..<12, using: &random) {
+            case 0...3: commands.append(["SET", name, "\(number)"])
+            case 4...7: commands.append(["GET", name])
+            case 8: commands.append(["DEL", name, other])
+            case 9: commands.append(["EXISTS", name])
+            case 10: commands.append(["PING"])
+            default: commands.append(number % 10 == 0 ? ["FLUSHALL"] : ["APPEND", name, "x"])
+            }
+        }
+        let bytes = commands.map { $0.map { Array($0.utf8) } }
+        let single = try server.connect()
+        let expected = try bytes.map { try single.ask($0) }
+        #expect(try single.ask("FLUSHALL") == .simple("OK"))
+        let peer = try server.connect()
+        try peer.send(bytes)
+        #expect(try peer.next(bytes.count) == expected)
+    }
+
     @Test func `by tells the name that the client has given itself by then`() throws {
         let peer = try server.connect()
         for (command, name) in [

@@ -196,4 +196,41 @@ struct FrameParserTests {
             return
         }
     }
+
+    @Test func `looking ahead finds the keys of whole commands, and refuses nothing`() {
+        let parts = [
+            "*2\r\n$3\r\nGET\r\n$1\r\na\r\n", "*1\r\n$4\r\nPING\r\n",
+            "*3\r\n$3\r\nSET\r\n$12\r\nlonger/key/b\r\n$0\r\n\r\n",
+        ]
+        let ends = parts.indices.map { parts[...$0].joined().utf8.count }
+        let commands = parts.joined()
+        #expect(keys(of: commands) == ["a", "", "longer/key/b"])
+        #expect(keys(of: commands, limit: 2) == ["a", ""])
+        let bytes = Array(commands.utf8)
+        for count in bytes.indices {
+            let whole = ends.count { $0 <= count }
+            let start = String(decoding: bytes[..<count], as: UTF8.self)
+            #expect(keys(of: start) == Array(["a", "", "longer/key/b"][..<whole]), "\(count)")
+        }
+        let others = [
+            "*x", "*-1\r\n", "*0\r\n", "*99999\r\n", "PING\r\n", "*1\r\n$-1\r\n",
+            "*2\r\n$1\r\na\r\n:1\r\n",
+            "*2\r\n$1\r\na\r\n$536870913\r\n", "*1\r\n$99999999999999999\r\n", "\r\n",
+        ]
+        for other in others {
+            #expect(keys(of: other).isEmpty, "\(other)")
+            #expect(keys(of: commands + other + commands).count == 3, "\(other)")
+        }
+    }
+
+    private func keys(of stream: String, limit: Int = 16) -> [String] {
+        let bytes = Array(stream.utf8)
+        let parser = FrameParser(limits: FrameParser.Limits())
+        return bytes.withUnsafeBytes { bytes in
+            withUnsafeTemporaryAllocation(of: Bytes.self, capacity: limit) { keys in
+                let next = parser.lookAhead(bytes, keys)
+                return keys[..<next.count].map { String(decoding: $0, as: UTF8.self) }
+            }
+        }
+    }
 }

@@ -53,8 +53,8 @@ extension RadixTree {
     ///
     /// Each level of a look-up waits for memory. Here the look-ups go down together, so the
     /// processor waits for all of them at once.
-    func prefetch(_ changes: ArraySlice<StoredChange>) {
-        withUnsafeTemporaryAllocation(of: Descent.self, capacity: changes.count) { descents in
+    func prefetch(_ keys: UnsafeBufferPointer<Bytes>) {
+        withUnsafeTemporaryAllocation(of: Descent.self, capacity: keys.count) { descents in
             descents.initialize(repeating: Descent(slot: root))
             var isDescending = true
             while isDescending {
@@ -64,11 +64,11 @@ extension RadixTree {
                     descents[index].hasEnded = reference.isNone || reference.leaf != nil
                     if !reference.isNone { clinux_prefetch(reference.address) }
                 }
-                for (index, change) in changes.enumerated() where !descents[index].hasEnded {
+                for index in descents.indices where !descents[index].hasEnded {
                     let node = descents[index].slot.pointee.node
                     let depth = descents[index].depth + node.prefixByteCount
-                    guard depth <= change.key.count,
-                        let next = node.child(RadixTree.byte(change.key, depth))
+                    guard depth <= keys[index].count,
+                        let next = node.child(RadixTree.byte(keys[index], depth))
                     else {
                         descents[index].hasEnded = true
                         continue

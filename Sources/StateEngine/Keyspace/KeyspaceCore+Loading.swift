@@ -30,7 +30,15 @@ extension KeyspaceCore {
     }
 
     /// Prepares for the next entries to be loaded.
-    func lookAhead(_ changes: ArraySlice<StoredChange>) { entries.live.prefetch(changes) }
+    func lookAhead(_ changes: ArraySlice<StoredChange>) {
+        withUnsafeTemporaryAllocation(of: Bytes.self, capacity: changes.count) { keys in
+            _ = keys.initialize(from: changes.lazy.map(\.key))
+            lookAhead(UnsafeBufferPointer(keys))
+        }
+    }
+
+    /// Prepares for look-ups of these keys: they wait for memory together, not one after the other.
+    package func lookAhead(_ keys: UnsafeBufferPointer<Bytes>) { entries.live.prefetch(keys) }
 
     /// Everything was loaded from storage.
     func finishLoading(_ store: LoadedStore) {

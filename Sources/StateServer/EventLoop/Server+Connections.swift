@@ -107,12 +107,14 @@ extension Server {
     ///
     /// - Returns: How many bytes were taken.
     private func process(_ bytes: Bytes, of connection: Connection) -> Int {
-        var taken = 0
-        var weight = 0
+        var (taken, looked, weight) = (0, 0, 0)
         keyspace.withCore { core in
             var context = CommandContext(connection, in: core, at: turn.time)
             while connection.inbound.pause == nil, !connection.ending.isDue {
                 let rest = bytes.slice(taken, bytes.count)
+                if taken > looked, !rest.isEmpty {
+                    looked = taken + lookAhead(rest, of: connection, core)
+                }
                 let step: FrameParser.Step
                 do throws(WireError) {
                     step = try connection.inbound.parser.next(rest)

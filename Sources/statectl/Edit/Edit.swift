@@ -23,6 +23,9 @@ extension Statectl {
             let edited = try file.value()
             guard edited != value else {
                 file.remove()
+                guard !invocation.isJSON else {
+                    return output.write(json: ["revision": .number(entry?.revision ?? 0)])
+                }
                 return output.write("unchanged\n")
             }
             do throws(StateError) {

@@ -84,6 +84,9 @@ extension Statectl {
 
     /// `metrics`: for Prometheus.
     static func metrics(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
+        guard !invocation.isJSON else {
+            throw .usage("metrics prints Prometheus's text; 'statectl status --json' prints JSON")
+        }
         if let path = invocation.value("--textfile") {
             return try writeTextfile(path, invocation)
         }

@@ -19,6 +19,9 @@ extension Statectl {
 
     /// `tree [PREFIX/]`: the keys with their values, a level deeper for each `/`.
     static func tree(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
+        guard !invocation.isJSON else {
+            throw .usage("tree prints no JSON; 'statectl list --json' prints the same values")
+        }
         let prefix = try prefix(invocation)
         let depth = try invocation.number("--depth", atLeast: 1)
         var pages = try invocation.connect().pages(of: prefix)
