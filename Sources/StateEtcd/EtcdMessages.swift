@@ -94,7 +94,7 @@ package struct EtcdHeader {
 
 /// A `KeyValue`.
 package struct EtcdEntry {
-    var key: [UInt8] = []
+    package var key: [UInt8] = []
     var modRevision: Int64 = 0
     /// How often the key was set since it was created.
     var version: Int64 = 0
@@ -173,8 +173,6 @@ struct EtcdWatchResponse {
 package struct EtcdEvent {
     var isDelete = false
     package var entry = EtcdEntry()
-
-    package func isOf(_ key: [UInt8]) -> Bool { entry.key == key }
 
     init(_ bytes: ArraySlice<UInt8>) throws(MalformedMessage) {
         var reader = ProtobufReader(bytes)

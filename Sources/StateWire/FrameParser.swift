@@ -119,8 +119,8 @@ package struct FrameParser: ~Copyable {
 
     // MARK: Looking ahead
 
-    /// Fills `keys` with the second words of the complete commands at the start of `input`: the keys of
-    /// most.
+    /// Fills `keys` with the second arguments of the complete commands at the start of `input`: the
+    /// keys of most.
     ///
     /// It ends early at what is not an array of a few bulk strings; nothing is refused.
     ///
@@ -130,33 +130,36 @@ package struct FrameParser: ~Copyable {
         _ keys: UnsafeMutableBufferPointer<Bytes>
     ) -> (count: Int, byteCount: Int) {
         var (count, end) = (0, 0)
-        while count < keys.count, let command = secondWord(of: input, at: end) {
-            keys.initializeElement(at: count, to: command.word)
+        while count < keys.count, let command = secondArgument(of: input, at: end) {
+            keys.initializeElement(at: count, to: command.argument)
             count += 1
             end = command.end
         }
         return (count, end)
     }
 
-    /// The second word of the command at `start`, empty if there is none, and the end of the command.
-    private func secondWord(of input: Bytes, at start: Int) -> (word: Bytes, end: Int)? {
+    /// The second argument of the command at `start`, empty if it has only one, and the command's end.
+    private func secondArgument(
+        of input: Bytes,
+        at start: Int
+    ) -> (argument: Bytes, end: Int)? {
         guard start < input.count, input[start] == UInt8(ascii: "*"),
             let (count, first) = try? number(input, start + 1, or: .invalidArrayLength),
-            (1...FrameParser.fewWords).contains(count)
+            (1...FrameParser.fewArguments).contains(count)
         else { return nil }
-        var (word, end) = (Bytes(start: nil, count: 0), first)
+        var (argument, end) = (Bytes(start: nil, count: 0), first)
         for index in 0..<count {
             guard end < input.count, input[end] == UInt8(ascii: "$"),
                 let (length, place) = try? number(input, end + 1, or: .invalidBulkLength),
                 length >= 0, length + 2 <= input.count - place
             else { return nil }
-            if index == 1 { word = input.slice(place, place + length) }
+            if index == 1 { argument = input.slice(place, place + length) }
             end = place + length + 2
         }
-        return (word, end)
+        return (argument, end)
     }
 
-    private static let fewWords = 16
+    private static let fewArguments = 16
 
     /// The number of arguments for which an idle parser keeps memory: a connection may be idle for
     /// long.

@@ -48,7 +48,7 @@ struct EtcdDelivery {
                 try etcd.flush()
                 return (now, try etcd.takeEvents())
             }
-            for event in events where event.isOf(key) {
+            for event in events where event.entry.key == key {
                 delivered += 1
                 guard delivered > warmUp else { continue }
                 latencies.add(now - DeliveryStamp.read(event.entry.value))
@@ -108,10 +108,13 @@ final class EtcdWriter: Sendable {
             MonotonicClock.sleep(until: start + UInt64(number) * 1_000_000_000 / UInt64(rate))
             DeliveryStamp.write(MonotonicClock.now, to: &value, at: 0)
             if isGuarded {
-                var transaction = EtcdTransaction()
-                transaction.require(guardKey, has: guardKey)
-                transaction.put(signatureKey, value)
-                transaction.put(key, value)
+                let transaction = EtcdTransaction(
+                    putting: value,
+                    at: key,
+                    signedAt: signatureKey,
+                    if: guardKey,
+                    has: guardKey
+                )
                 calls.append(try etcd.begin(.transaction, transaction.bytes))
             } else {
                 calls.append(try etcd.begin(.put, EtcdMessages.put(key, value)))

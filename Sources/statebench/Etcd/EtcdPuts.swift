@@ -101,13 +101,16 @@ final class EtcdPuts {
         clients[number].puts.append(Put(call: call, startedAt: now))
     }
 
-    /// A transaction of the same size as a daemon's with one change.
     private func guarded(_ key: [UInt8], _ number: Int) -> [UInt8] {
-        var transaction = EtcdTransaction()
-        transaction.require(guardKey, has: value)
-        transaction.put(Array("\(plan.folder)by/\(number)".utf8), value)
-        transaction.put(key, value)
-        return transaction.bytes
+        let signatureKey = Array("\(plan.folder)by/\(number)".utf8)
+        return EtcdTransaction(
+            putting: value,
+            at: key,
+            signedAt: signatureKey,
+            if: guardKey,
+            has: value
+        )
+        .bytes
     }
 
     /// As ``RequestTemplate`` makes them.
@@ -147,5 +150,21 @@ final class EtcdPuts {
             answered += 1
             try self.put(number, at: now)
         }
+    }
+}
+
+extension EtcdTransaction {
+    /// A transaction of the same size as a daemon's with one change.
+    init(
+        putting value: [UInt8],
+        at key: [UInt8],
+        signedAt signatureKey: [UInt8],
+        if guardKey: [UInt8],
+        has expected: [UInt8]
+    ) {
+        self.init()
+        require(guardKey, has: expected)
+        put(signatureKey, value)
+        put(key, value)
     }
 }
