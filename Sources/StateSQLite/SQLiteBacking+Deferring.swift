@@ -9,20 +9,11 @@ extension SQLiteBacking: DeferralKeeping {
 
     package func prepareToDefer() { ownership?.deferrals.prepare() }
 
-    package func keep(_ batch: CommitBatch) -> Bool {
-        inTurn {
-            guard let open, let ownership else { return false }
-            return ownership.deferrals.append(batch, storedThrough: open.progress.revision)
-        }
+    package func add(_ batch: CommitBatch, storedThrough revision: Int64) {
+        ownership?.deferrals.add(batch, storedThrough: revision)
     }
 
-    package func announce(through revision: Int64) {
-        ownership?.deferrals.announce(through: revision)
-    }
-
-    package func noteUnkept(through revision: Int64) {
-        ownership?.deferrals.noteLoss(through: revision)
-    }
+    package func keep() -> Bool { ownership?.deferrals.keep() ?? false }
 
     package func didStore(through revision: Int64) {
         ownership?.deferrals.remove(through: revision)

@@ -60,6 +60,33 @@ struct IntervalDurabilityTests: RuledTests {
         #expect(try value(client, "late/b0") == "x" && value(client, "late/b2") == "x")
     }
 
+    @Test func `durable before told: a kill while the disk commits other keys loses nothing`()
+        throws
+    {
+        let daemon = try daemon(Self.rule)
+        var random = SplitMix(seed: Seed.base)
+        let value = String(repeating: "x", count: 32 << 10)
+        for round in 0..<12 {
+            let (other, writer) = (try Peer(daemon.socketPath), try Peer(daemon.socketPath))
+            let commands = (0..<64).map { Peer.words("SET stored/\($0) \(value)") }
+            // The replies of storage are not awaited: the commit is under way.
+            try other.send(commands)
+            let count = Int.random(in: 1...40, using: &random)
+            for number in 0..<count {
+                #expect(try writer.ask("SET late/a \(round).\(number)") == .simple("OK"))
+            }
+            daemon.kill()
+            try daemon.start()
+            let client = try daemon.connect()
+            #expect(try self.value(client, "late/a") == "\(round).\(count - 1)")
+            let found = try #require(try client.entry(for: "late/a"))
+            #expect(found.durability == "synced")
+            let peer = try Peer(daemon.socketPath)
+            let reply = try peer.ask("STATE.CHANGES SINCE \(found.revision) late/")
+            #expect(reply.elements?.first?.textValue != "gap")
+        }
+    }
+
     @Test func `the end of the machine loses what was not stored yet, and nothing before it`()
         throws
     {

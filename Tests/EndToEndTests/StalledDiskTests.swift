@@ -75,8 +75,14 @@ struct StalledDiskTests {
             #expect(try reader.value(for: "free/0") == [1, 2, 3])
             #expect(clock.now - start < .seconds(1))
         }
+        // What cannot be kept is told to nobody.
+        let second = try Peer(late.socketPath)
+        try second.send("SET late/b 1")
+        #expect(try reader.value(for: "free/0") == [1, 2, 3])
+        #expect(!second.socket.isReadable(within: 200) && !writer.socket.isReadable(within: 0))
         try disk.thaw()
-        #expect(try writer.next() == .simple("OK"))
+        #expect(try writer.next() == .simple("OK") && second.next() == .simple("OK"))
+        #expect(try reader.value(for: "late/a") == [UInt8(ascii: "2")])
         late.kill()
     }
 

@@ -147,44 +147,84 @@ final class DeferralLogTests {
         #expect(later.revisions == [1, 2] && !later.hasAll && findings == [])
     }
 
-    @Test func `never silent: a log that lacks a batch says so`() throws {
+    @Test func `never silent: without a log, nothing counts as kept until the store has all`()
+        throws
+    {
         let backing = store.backing()
         _ = try backing.load { _ in }
-        keep(1...1, in: backing)
-        backing.noteUnkept(through: 2)
+        try #require(mkdir(log, 0o700) == 0)
+        #expect(!BuiltBatch([change(1)]).keep(in: backing))
+        rmdir(log)
+        #expect(!BuiltBatch([change(2)]).keep(in: backing))
+        try commit(1...1, to: backing)
         #expect(!BuiltBatch([change(3)]).keep(in: backing))
+        try commit(2...3, to: backing)
+        keep(4...4, in: backing)
         _ = consume backing
         let found = try next()
-        #expect(found.revisions == [1] && !found.hasAll)
-        let again = store.backing()
-        _ = try again.load { _ in }
-        again.noteUnkept(through: 2)
-        again.didStore(through: 1)
-        #expect(!BuiltBatch([change(3)]).keep(in: again))
-        again.didStore(through: 2)
-        keep(3...3, in: again)
-        _ = consume again
-        #expect(try next().hasAll)
+        #expect(found.revisions == [1, 2, 3, 4] && found.hasAll)
     }
 
-    @Test func `never silent: what was seen before it is kept counts as missing until then`() throws
-    {
-        for isKept in [false, true] {
-            let backing = store.backing()
+    @Test(.enabled(if: SmallFileSystem.isPossible, "only root may mount a file system"))
+    func `never silent: a log that lacks a batch says so`() throws {
+        let directory = try TemporaryDirectory()
+        let disk = try SmallFileSystem(at: directory.path(of: "small"), kibibytes: 4_096)
+        defer { withExtendedLifetime(disk) {} }
+        let small = try TemporaryStore(in: disk.path)
+        for isStored in [false, true] {
+            let backing = small.backing()
             let revision = try backing.load { _ in }.revision
             backing.prepareToDefer()
-            backing.announce(through: revision + 2)
             keep(revision + 1...revision + 1, in: backing)
-            if isKept { keep(revision + 2...revision + 2, in: backing) }
+            #expect(!BuiltBatch([change(revision + 2, 5 << 20)]).keep(in: backing))
+            #expect(!BuiltBatch([change(revision + 3)]).keep(in: backing))
+            if isStored {
+                try commit(revision + 1...revision + 3, to: backing)
+                keep(revision + 4...revision + 4, in: backing)
+            }
             _ = consume backing
-            #expect(try next().hasAll == isKept)
+            let found = small.backing()
+            let count = try Contents(of: found).changes.count
+            #expect(found.hasAllDeferred == isStored && count == (isStored ? 5 : 1))
         }
+    }
+
+    @Test func `durable before told: what was kept while the store was written is there`() throws {
         let backing = store.backing()
-        let revision = try backing.load { _ in }.revision
-        backing.prepareToDefer()
-        backing.announce(through: revision + 1)
-        try commit(revision + 1...revision + 1, to: backing)
+        _ = try backing.load { _ in }
+        for revision in 1...6 as ClosedRange<Int64> { keep(revision...revision, in: backing) }
+        try commit(1...3, to: backing)
+        keep(7...7, in: backing)
         _ = consume backing
-        #expect(try next().hasAll)
+        let found = try next()
+        #expect(found.revisions == Array(1...7) && found.hasAll)
+    }
+
+    @Test(arguments: Seed.each(4))
+    func `bounded: a log that is never empty is moved to the front, and loses nothing`(
+        seed: UInt64
+    ) throws {
+        var random = SplitMix(seed: seed)
+        let backing = store.backing()
+        _ = try backing.load { _ in }
+        var (kept, stored): (Int64, Int64) = (0, 0)
+        var longest = 0
+        for _ in 0..<Int.random(in: 60..<80, using: &random) {
+            for _ in 0..<Int.random(in: 1...6, using: &random) {
+                kept += 1
+                keep(kept...kept, Int.random(in: 1...100_000, using: &random), in: backing)
+            }
+            let next = Int64.random(in: max(stored, kept - 8)..<kept, using: &random)
+            guard next > stored else { continue }
+            try BuiltBatch((stored + 1...next).map { change($0) }).commit(to: backing)
+            backing.didStore(through: next)
+            stored = next
+            longest = max(longest, try readFile(log).count)
+        }
+        // Without that, it would have some 10 MB.
+        #expect(longest < 4 << 20, "STATED_TEST_SEED=\(seed): \(longest) bytes")
+        _ = consume backing
+        let found = try next()
+        #expect(found.revisions == Array(1...kept) && found.hasAll, "STATED_TEST_SEED=\(seed)")
     }
 }

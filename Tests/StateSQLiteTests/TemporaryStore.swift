@@ -11,8 +11,8 @@ final class TemporaryStore {
     /// What tells the store from a restored one.
     var mark: String { database + "-mark" }
 
-    init() throws {
-        var template = Array("/tmp/state-sqlite-XXXXXX".utf8CString)
+    init(in place: String = "/tmp") throws {
+        var template = Array("\(place)/state-sqlite-XXXXXX".utf8CString)
         guard let made = mkdtemp(&template) else { throw TestFailure("mkdtemp: errno \(errno)") }
         directory = String(cString: made) + "/data"
     }

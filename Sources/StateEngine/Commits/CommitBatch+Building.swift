@@ -76,9 +76,14 @@ package final class BuiltBatch: @unchecked Sendable {
 
     /// Defers the batch in `backing`; its records live for that call.
     ///
+    /// The backing has everything before it.
+    ///
     /// - Returns: Whether it is kept.
     package func keep(in backing: some DeferralKeeping) -> Bool {
-        withExtendedLifetime(self) { backing.keep(batch) }
+        withExtendedLifetime(self) {
+            backing.add(batch, storedThrough: batch.firstRevision - 1)
+            return backing.keep()
+        }
     }
 
     private func append(_ transaction: ArraySlice<Change>) {
@@ -160,6 +165,9 @@ extension BuiltBatch.Change {
 extension CommitBatch {
     /// The revision of the first transaction; 0 if there is none.
     public var firstRevision: Int64 { items.first?.revision ?? 0 }
+
+    /// How many changes somebody may see before storage has them.
+    var deferrableCount: Int { contents.deferrableCount }
 
     /// The revision of the first transaction that a failure undoes, or nil.
     var firstUndoneRevision: Int64? {

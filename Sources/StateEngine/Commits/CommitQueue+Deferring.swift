@@ -5,8 +5,9 @@ import Synchronization
 /// How changes reach storage that may be there later than everybody else has them.
 ///
 /// Until then, a backing may keep them where the end of the process does not lose them
-/// (``DeferralKeeping``). They are stored with the next commit that a writer waits for; when its time has
-/// come; when there is too much of it; before the history is read or compacted; and at the end.
+/// (``DeferralKeeping``), before a reply shows them. They are stored with the next commit that a writer
+/// waits for; when its time has come; when there is too much of it; before the history is read or
+/// compacted; and at the end.
 extension CommitQueue {
     /// Commits what is queued on this thread, unless another thread is committing.
     ///
@@ -44,28 +45,37 @@ extension CommitQueue {
         return deferred.hasFailed || deferred.footprint + footprint <= limit
     }
 
-    /// Keeps a batch where the end of the process does not lose it.
-    func isKept(_ batch: CommitBatch) -> Bool {
-        guard capabilities.deferrals?.keep(batch) ?? true else { return false }
-        let revision = unannounced.load(ordering: .acquiring)
-        if revision > 0, revision <= batch.lastRevision { noteAnnounced(revision) }
-        return true
-    }
-
-    /// Says of what was published with the last submissions that it is not kept or stored yet.
+    /// Adds what is published of a batch to what is kept until storage has it.
     ///
-    /// Called before anybody can see it, and without the keyspace's lock: it may wait for the disk.
-    func announce() {
-        let revision = unannounced.load(ordering: .acquiring)
-        guard revision > 0 else { return }
-        capabilities.deferrals?.announce(through: revision)
-        noteAnnounced(revision)
+    /// Called under the keyspace's lock, before the batch is queued.
+    func addPublished(of batch: CommitBatch) {
+        let revision = batch.lastRevision
+        if let deferrals = capabilities.deferrals {
+            let stored = state.withLock { $0.storedRevision }
+            deferrals.add(published(of: batch, after: addedRevision), storedThrough: stored)
+        }
+        added.store(revision, ordering: .relaxed)
     }
 
-    /// Order matters: another thread that finds nothing to announce goes on.
-    private func noteAnnounced(_ revision: Int64) {
-        _ = unannounced.compareExchange(expected: revision, desired: 0, ordering: .releasing)
+    /// The transactions of a batch that somebody may see before storage has them, above a revision.
+    ///
+    /// Those of a batch that failed come again.
+    private func published(of batch: CommitBatch, after revision: Int64) -> CommitBatch {
+        if case .within = batch.storing, batch.firstRevision > revision { return batch }
+        let published = CommitBatch()
+        for item in batch.items.indices
+        where batch.items[item].revision > revision && batch.isPublished(item) {
+            published.append(published: item, of: batch)
+        }
+        return published
     }
+
+    /// Keeps what was published with the last submissions where the end of the process does not lose it.
+    ///
+    /// Called before a reply shows it, and without the keyspace's lock: it may wait for the disk.
+    ///
+    /// - Returns: False if something is not kept: then storage has to have it at once.
+    func keepPublished() -> Bool { capabilities.deferrals?.keep() ?? true }
 
     /// Storage has a batch, with what was published of it.
     func didStorePublished(_ batch: CommitBatch) {
@@ -87,7 +97,6 @@ extension CommitQueue {
         guard case .within(let nanoseconds) = batch.storing else { return false }
         noteDeferral(failure)
         guard !failure.isOutcomeUnknown else { return false }
-        if !isKept(batch) { capabilities.deferrals?.noteUnkept(through: batch.lastRevision) }
         deferNow(batch, nanoseconds)
         postpone()
         return true

@@ -85,8 +85,8 @@ final class CommitQueue: Sendable {
     /// What is known of it without the backing: how many changes, and their bytes.
     let deferredCount = Atomic(0)
     let deferredByteCount = Atomic(0)
-    /// The last revision that was submitted of what somebody may see before it is kept; 0: none.
-    let unannounced = Atomic<Int64>(0)
+    /// The last revision that was added to what is kept until storage has it; 0: none.
+    let added = Atomic<Int64>(0)
     /// How many bytes of keys and values may be deferred.
     let deferredByteLimit = Atomic(CommitQueue.standardDeferredByteLimit)
     let parking = BlockingSemaphore()
@@ -114,8 +114,8 @@ final class CommitQueue: Sendable {
 
     // MARK: The keyspace's side
 
-    /// Whether ``announce()`` has anything to do.
-    var hasUnannounced: Bool { unannounced.load(ordering: .relaxed) > 0 }
+    /// The last revision that ``keepPublished()`` keeps; 0 if there is none.
+    var addedRevision: Int64 { added.load(ordering: .relaxed) }
 
     /// Whether the commit thread has nothing to do.
     var isIdle: Bool { waits.load(ordering: .relaxed) }
@@ -131,7 +131,8 @@ final class CommitQueue: Sendable {
     ///   - batch: At least one transaction.
     ///   - commitsOnCaller: If the caller calls ``commitHere()`` next, an idle thread is not woken.
     func submit(_ batch: CommitBatch, commitsOnCaller: Bool) {
-        if batch.hasPublished { unannounced.store(batch.lastRevision, ordering: .relaxed) }
+        // Order matters: once storage has it, it is not kept any more.
+        if batch.hasPublished { addPublished(of: batch) }
         let wakes = state.withLock { state in
             let queued = state.queued ?? state.spare.popLast() ?? CommitBatch()
             queued.take(batch)
@@ -227,7 +228,7 @@ final class CommitQueue: Sendable {
             guard !deferred.isEmpty else { return false }
             batch.isDeferred = true
         case .within(let nanoseconds):
-            guard hasRoomToDefer(batch), isKept(batch) else { return false }
+            guard hasRoomToDefer(batch), keepPublished() else { return false }
             deferNow(batch, nanoseconds)
         }
         return true

@@ -12,24 +12,26 @@ package protocol DeferralKeeping: AnyObject, Sendable {
     /// to the next load.
     var hasLeftDeferred: Bool { get }
 
-    /// Changes up to a revision that somebody may see now will be kept or stored: if the process ends
-    /// before that, the next load finds that something is missing. Any thread may call it, also too late.
-    func announce(through revision: Int64)
-
     /// Prepares, before anything is deferred: a process that ends without that has lost nothing.
     func prepareToDefer()
 
-    /// Keeps a batch that is deferred; called by the thread that has the backing, as the next ones.
+    /// Takes a copy of a batch of which storage may have everything later, for the next ``keep()``; one
+    /// thread at a time calls it, before storage can have the batch.
     ///
-    /// - Parameter batch: Its revisions are above all those that were deferred or stored.
-    /// - Returns: False if that failed; nothing has changed.
+    /// - Parameters:
+    ///   - batch: Its revisions are above all those that were added.
+    ///   - revision: Storage has everything up to this one.
+    /// - Complexity: O(*n*) in the bytes; it does not wait for the disk.
+    func add(_ batch: CommitBatch, storedThrough revision: Int64)
+
+    /// Keeps all that was added; called by any thread, before anybody sees it.
+    ///
+    /// - Returns: False if something that storage does not have is not kept: the next load finds that it
+    ///   is missing.
     /// - Complexity: O(*n*) in the bytes, and one write without a sync.
-    func keep(_ batch: CommitBatch) -> Bool
+    func keep() -> Bool
 
-    /// Changes up to a revision are deferred that could not be kept.
-    func noteUnkept(through revision: Int64)
-
-    /// All that was deferred up to a revision is stored.
+    /// All that was deferred up to a revision is stored; called by the thread that has the backing.
     func didStore(through revision: Int64)
 }
 

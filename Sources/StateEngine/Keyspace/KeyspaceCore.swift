@@ -59,10 +59,8 @@ package final class KeyspaceCore: @unchecked Sendable {
         if transaction.cluster != nil { noteRead(of: key, newest) }
         guard let head = newest else { return nil }
         // A read of the open transaction's own changes depends on nothing else.
-        if head.revision > revisions.durable, head.revision != transaction.revision,
-            !head.isPublished
-        {
-            receipt.noteRead(head.revision)
+        if head.revision > revisions.durable, head.revision != transaction.revision {
+            receipt.noteRead(head)
         }
         return head.isDeleted || isDue(head) ? nil : head
     }
@@ -153,6 +151,8 @@ package struct RevisionClock: ~Copyable {
     package private(set) var durable: Int64
     /// Everything up to this revision that storage keeps is on stable storage.
     package private(set) var stored: Int64
+    /// What is published up to this revision is kept where the end of the process does not lose it.
+    package private(set) var kept: Int64 = 0
     /// The newest revision that was taken to wait for everything before it.
     private(set) var barrier: Int64 = 0
     /// The newest durable revision that changed an entry.
@@ -192,6 +192,9 @@ package struct RevisionClock: ~Copyable {
 
     /// Everything up to `revision` is on stable storage.
     mutating func markStored(_ revision: Int64) { stored = max(stored, revision) }
+
+    /// What is published up to `revision` is kept.
+    mutating func markKept(_ revision: Int64) { kept = max(kept, revision) }
 
     /// A durable commit has changed an entry.
     mutating func noteChange(_ revision: Int64) { lastChange = revision }

@@ -91,9 +91,6 @@ public final class LocalKeyspace: WaitableKeyspace {
     /// The history, if the backing keeps one.
     package var history: (any HistoryBacking)? { queue.capabilities.history }
 
-    /// Whether ``announcePublished()`` has anything to do.
-    package var hasUnannounced: Bool { queue.hasUnannounced }
-
     /// What compacts the history; nil if nothing does.
     package var compaction: (any CompactingBacking)? { queue.capabilities.compaction }
 
@@ -116,11 +113,11 @@ public final class LocalKeyspace: WaitableKeyspace {
     ///
     /// - Parameters:
     ///   - commitsOnCaller: Whether the caller calls ``commitOnCaller()`` next.
-    ///   - announces: Whether the caller does not call ``announcePublished()`` next.
+    ///   - keeps: Whether the caller does not call ``keepPublished()`` next.
     /// - Returns: Whether there is something to settle already.
     @discardableResult
-    package func publish(commitsOnCaller: Bool = false, announces: Bool = true) -> Bool {
-        defer { if announces { queue.announce() } }
+    package func publish(commitsOnCaller: Bool = false, keeps: Bool = true) -> Bool {
+        defer { if keeps, hasUnkept { keepPublished() } }
         return withCore { core in
             let filling = core.pending.filling
             guard !filling.isEmpty else { return false }

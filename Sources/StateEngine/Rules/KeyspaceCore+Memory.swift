@@ -193,8 +193,27 @@ extension LocalKeyspace {
     /// Whether what storage refused until the keyspace was closed was left to the next process.
     package var hasLeftDeferred: Bool { queue.capabilities.deferrals?.hasLeftDeferred ?? false }
 
-    /// Says of what was published and is not kept or stored yet that it is missing.
-    package func announcePublished() { queue.announce() }
+    /// Whether ``keepPublished()`` has anything to do.
+    package var hasUnkept: Bool {
+        let added = queue.addedRevision
+        return added > 0 && withCore { added > max($0.revisions.durable, $0.revisions.kept) }
+    }
+
+    /// Keeps what was published until storage has it, so that the end of the process does not lose it.
+    ///
+    /// Called before a reply shows it; it may wait for the disk. If it cannot be kept, storage gets it at
+    /// once.
+    ///
+    /// - Returns: The last revision of what was to be kept.
+    @discardableResult
+    package func keepPublished() -> Int64 {
+        let revision = queue.addedRevision
+        if queue.keepPublished() { withCore { $0.revisions.markKept(revision) } }
+        return revision
+    }
+
+    /// The last revision of what ``keepPublished()`` would keep now.
+    package var addedRevision: Int64 { queue.addedRevision }
 
     /// Prepares, before clients are served, for what storage may have later.
     package func prepareToDefer() { queue.capabilities.deferrals?.prepareToDefer() }

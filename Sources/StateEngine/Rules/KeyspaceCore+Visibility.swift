@@ -131,10 +131,9 @@ extension KeyspaceCore {
         _ receipt: inout Receipt
     ) {
         guard head.revision > revisions.durable, head.revision != transaction.revision,
-            !head.isPublished,
             let durable = head.version(at: revisions.durable), !durable.isDeleted,
             rule.access.allows(.read, subject, .entry(owner: durable.owner))
         else { return }
-        receipt.noteRead(head.revision)
+        receipt.noteRead(head)
     }
 }

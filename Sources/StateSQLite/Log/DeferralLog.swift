@@ -6,68 +6,60 @@ import StateSystem
 /// The log of deferred changes: those that readers and writers have and the store does not, because
 /// a rule has `durability: "interval"`.
 ///
-/// Each batch is appended with one write and no sync, as a rule before anybody sees it: so the end of
-/// the process loses nothing, and only a failure of the machine does. The next start stores what is
-/// here, if the machine has not started anew since. While the store is written for others, a batch
-/// waits for that; meanwhile the header says that something is not here.
+/// Each batch is appended with one write and no sync, before anybody sees it: so the end of the process
+/// loses nothing, and only a failure of the machine does. The next start stores what is here, if the
+/// machine has not started anew since. If something could not be written, the header says so until
+/// the store has it.
 ///
-/// `<database>-late`, in the machine's byte order:
+/// `<database>-late` has a ``DeferralLogHeader``, and batches (``DeferredBatch``). Each batch has the
+/// checksum of the one before, and the first that of the header: so what an earlier round has left
+/// behind the last one is not taken for a part of this one. Once the store has all of them, the next one
+/// takes the place of the first; if others follow at once, these are moved there now and then.
 ///
-/// ```
-/// 0   "statlate"    8  the generation of the store (``StoreStamp``)
-/// 16  0 if something deferred is not here, else 1
-/// 24  the identifier of the machine's start, padded with zeros (``BootIdentity``)
-/// 88  CRC-32C of bytes 0 to 87
-/// 96  the batches (``DeferredBatch``)
-/// ```
-///
-/// Each batch has the checksum of the one before, and the first that of the header: so what an
-/// earlier round has left behind the last one is not taken for a part of this one. Once the store
-/// has all of them, the next one takes the place of the first.
-///
-/// Used by any thread, under its lock: the proof of `@unchecked Sendable`.
+/// Used by any thread, under its locks: the proof of `@unchecked Sendable`.
 package final class DeferralLog: @unchecked Sendable {
-    static let headerByteCount = 96
-    private static let magic: UInt64 = 0x6574_616C_7461_7473
-    /// A longer file is cut once the store has what is in it.
-    private static let keptByteCount = 8 << 20
+    /// So much is not needed any more before it is written over, although something follows on it.
+    private static let deadByteCount = 1 << 20
     /// The store gets a batch with more bytes of keys and values at once.
     private static let longestBatch = 256 << 20
 
     private let path: String
     private let boot: [UInt8]
+    /// Its lock is held while the file is written, which may wait for the disk.
+    private let file: StateLock<DeferralLogFile>
+    /// What others may need meanwhile; its lock is taken after that of the file, or alone.
     private let state = StateLock(State())
 
-    private struct State {
-        var descriptor: Int32 = -1
-        /// Whether the header is there, and says that everything deferred is.
-        var isWhole = false
-        /// Up to here, changes that somebody may have seen will be appended or stored; 0: none.
-        var announced: Int64 = 0
-        /// Up to here, everything is here or stored.
-        var settled: Int64 = 0
+    fileprivate struct Entry {
+        var revision: Int64
+        var byteCount: Int
+        var checksum: UInt32
+    }
+
+    fileprivate struct State {
+        /// What is not in the file yet.
+        var waiting: [UInt8] = []
+        /// The batches that the store does not have all of, and the bytes in front of them.
+        var entries: [Entry] = []
+        var deadByteCount = 0
+        /// The checksum of what is before the first of them.
+        var seed: UInt32 = 0
+        /// The last revision that was added.
+        var added: Int64 = 0
         /// Up to here, changes are deferred that are not here; 0: none.
         var lost: Int64 = 0
-        var generation: UInt64 = 0
-        /// The checksum of the header, which the first batch has.
-        var seed: UInt32 = 0
-        var end = DeferralLog.headerByteCount
-        /// The checksum and the last revision of the last batch; nil if there is none.
-        var last: (checksum: UInt32, revision: Int64)?
-        var buffer: [UInt8] = []
     }
 
     /// - Parameters:
     ///   - path: Of the file, which need not exist.
-    ///   - boot: The identifier of the machine's start; at most 64 bytes.
+    ///   - boot: The identifier of the machine's start; at most 48 bytes.
     package init(path: String, boot: [UInt8]) {
         self.path = path
-        self.boot = Array(boot.prefix(64))
+        self.boot = boot
+        file = StateLock(DeferralLogFile(path: path, boot: boot))
     }
 
-    deinit {
-        state.withLock { if $0.descriptor >= 0 { StatePlatform.close($0.descriptor) } }
-    }
+    deinit { file.withLock { $0.close() } }
 
     // MARK: Reading what an earlier process left
 
@@ -95,14 +87,11 @@ package final class DeferralLog: @unchecked Sendable {
         guard file >= 0 else { return Left() }
         defer { close(file) }
         guard let generation, !boot.isEmpty,
-            let header = readBytes(file, count: DeferralLog.headerByteCount, at: 0)
+            let bytes = readBytes(file, count: DeferralLogHeader.byteCount, at: 0),
+            let header = DeferralLogHeader(bytes, of: generation, boot)
         else { return Left() }
-        let expected = self.header(generation, isWhole: true)
-        let isWhole = header == expected
-        guard isWhole || header == self.header(generation, isWhole: false) else { return Left() }
-        var left = Left(isWhole: isWhole)
-        var place = DeferralLog.headerByteCount
-        var checksum = DeferralLog.checksum(of: expected)
+        var left = Left(isWhole: header.isWhole)
+        var (place, checksum) = (header.first.place, header.first.checksum)
         while let batch = DeferredBatch(in: file, at: place, after: checksum) {
             place += batch.bytes.count
             checksum = batch.checksum
@@ -111,152 +100,114 @@ package final class DeferralLog: @unchecked Sendable {
         return left
     }
 
-    private func header(_ generation: UInt64, isWhole: Bool) -> [UInt8] {
-        var bytes: [UInt8] = []
-        bytes.append(word: DeferralLog.magic)
-        bytes.append(word: generation)
-        bytes.append(word: isWhole ? 1 : 0 as UInt64)
-        bytes += boot + [UInt8](repeating: 0, count: 64 - boot.count)
-        bytes.append(word: bytes.withUnsafeBytes { clinux_crc32c(0, $0.baseAddress, $0.count) })
-        bytes.append(word: 0 as UInt32)
-        return bytes
-    }
-
-    private static func checksum(of header: [UInt8]) -> UInt32 {
-        header.withUnsafeBytes { $0.load(fromByteOffset: 88, as: UInt32.self) }
-    }
-
     // MARK: Appending
 
     /// The store has everything that was ever deferred, and is of this generation now.
     func begin(_ generation: UInt64) {
-        // On a full disk, the generation is that of the last process still.
-        unlink(path)
-        state.withLock { state in
-            state.generation = generation
-            state.seed = DeferralLog.checksum(of: header(generation, isWhole: true))
-            (state.isWhole, state.announced, state.settled, state.lost) = (false, 0, 0, 0)
-            reset(&state)
+        file.withLock { file in
+            // On a full disk, the generation is that of the last process still.
+            file.begin(generation)
+            state.withLock { $0 = State(seed: file.seed) }
         }
     }
 
     /// Creates the file, and writes its header.
     func prepare() {
-        state.withLock { state in
-            openFile(&state)
-            writeHeader(&state)
+        file.withLock { file in
+            file.open()
+            file.say(isWhole: state.withLock { $0.lost == 0 })
         }
     }
 
-    private func openFile(_ state: inout State) {
-        guard state.descriptor < 0 else { return }
-        state.descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    }
-
-    /// Writes the header, if it is to say something else.
-    private func writeHeader(_ state: inout State) {
-        let isWhole = state.announced == 0 && state.lost == 0
-        guard isWhole != state.isWhole, state.descriptor >= 0 else { return }
-        let isWritten = write(header(state.generation, isWhole: isWhole), at: 0, state)
-        // If it cannot be written, the disk takes nothing any more.
-        state.isWhole = isWhole && isWritten
-    }
-
-    /// Changes up to a revision will be appended or stored, and somebody may see them before.
-    func announce(through revision: Int64) {
-        state.withLock { state in
-            guard revision > state.settled else { return }
-            state.announced = max(state.announced, revision)
-            writeHeader(&state)
-        }
-    }
-
-    /// Appends a batch, whose revisions are above all those here.
+    /// Takes a copy of a batch, for the next ``keep()``.
     ///
     /// - Parameters:
-    ///   - batch: It has something for the store.
-    ///   - revision: The store's last one.
-    /// - Returns: Whether it is here; if not, nothing has changed.
-    func append(_ batch: CommitBatch, storedThrough revision: Int64) -> Bool {
+    ///   - batch: Its revisions are above all those here.
+    ///   - revision: The store has everything up to this one.
+    func add(_ batch: CommitBatch, storedThrough revision: Int64) {
         // Without an identifier nothing would be read back.
-        if boot.isEmpty { return true }
-        guard batch.byteCount <= DeferralLog.longestBatch else { return false }
-        return state.withLock { state in
-            guard state.lost == 0 else { return false }
-            openFile(&state)
-            DeferredBatch.write(
+        guard !boot.isEmpty, let last = batch.storedRevision else { return }
+        state.withLock { state in
+            state.added = last
+            guard state.lost == 0, batch.byteCount <= DeferralLog.longestBatch else {
+                state.lost = last
+                return
+            }
+            let start = state.waiting.count
+            let before = state.entries.last.map { ($0.checksum, $0.revision) }
+            let checksum = DeferredBatch.append(
                 batch,
-                after: state.last ?? (state.seed, revision),
-                to: &state.buffer
+                after: before ?? (state.seed, revision),
+                to: &state.waiting
             )
-            guard write(state.buffer, at: state.end, state) else { return false }
-            state.end += state.buffer.count
-            state.last = (DeferredBatch.checksum(of: state.buffer), batch.storedRevision ?? 0)
-            settle(batch.lastRevision, &state)
-            writeHeader(&state)
-            return true
+            state.entries.append(
+                Entry(revision: last, byteCount: state.waiting.count - start, checksum: checksum)
+            )
         }
     }
 
-    /// Changes up to a revision are deferred that are not here: if the process ends now, they are
-    /// lost.
-    func noteLoss(through revision: Int64) {
-        state.withLock { state in
-            state.lost = max(state.lost, revision)
-            writeHeader(&state)
+    /// Writes what was added.
+    ///
+    /// - Returns: Whether all is here that the store lacks; else the header says that it is not.
+    func keep() -> Bool {
+        if boot.isEmpty { return true }
+        return file.withLock { file in
+            state.withLock { swap(&$0.waiting, &file.buffer) }
+            if !file.buffer.isEmpty, !file.append() { state.withLock { $0.lost = $0.added } }
+            file.buffer.removeAll(keepingCapacity: file.buffer.capacity <= 1 << 20)
+            let isWhole = state.withLock { $0.lost == 0 }
+            file.say(isWhole: isWhole)
+            return isWhole
         }
     }
 
     /// The store has everything up to a revision.
     func remove(through revision: Int64) {
-        state.withLock { state in
-            settle(revision, &state)
-            if state.lost <= revision { state.lost = 0 }
-            if state.last?.revision ?? 0 <= revision { reset(&state) }
-            writeHeader(&state)
+        file.withLock { file in
+            state.withLock { state in
+                if state.lost <= revision { state.lost = 0 }
+                if state.entries.last?.revision ?? 0 <= revision {
+                    file.empty()
+                    state.empty(seed: file.seed)
+                } else {
+                    state.removeFirst(through: revision)
+                }
+            }
+            makeRoom(in: &file)
+            file.say(isWhole: state.withLock { $0.lost == 0 })
         }
     }
 
-    private func settle(_ revision: Int64, _ state: inout State) {
-        state.settled = max(state.settled, revision)
-        if state.announced <= revision { state.announced = 0 }
+    /// If nothing but what follows keeps the file from being emptied, that is moved to the front.
+    private func makeRoom(in file: inout DeferralLogFile) {
+        let (dead, seed, isWhole) = state.withLock { ($0.deadByteCount, $0.seed, $0.lost == 0) }
+        let place = DeferralLogHeader.byteCount + dead
+        guard isWhole, dead >= DeferralLog.deadByteCount, place < file.end, file.end - place <= dead
+        else { return }
+        if file.moveToFront(from: place, after: seed) { state.withLock { $0.deadByteCount = 0 } }
     }
 
     /// Whether something is here that the store does not have, and all of that is.
-    var hasLeft: Bool { state.withLock { $0.last != nil && $0.isWhole } }
+    var hasLeft: Bool {
+        file.withLock { file in file.saysWhole && state.withLock { !$0.entries.isEmpty } }
+    }
 
     /// Removes the file.
-    func end() {
-        state.withLock { state in
-            if state.descriptor >= 0 { StatePlatform.close(state.descriptor) }
-            state.descriptor = -1
-            unlink(path)
-        }
+    func end() { file.withLock { $0.remove() } }
+}
+
+extension DeferralLog.State {
+    fileprivate mutating func empty(seed: UInt32) {
+        waiting.removeAll(keepingCapacity: waiting.capacity <= 1 << 20)
+        entries.removeAll(keepingCapacity: entries.capacity <= 4_096)
+        (deadByteCount, self.seed) = (0, seed)
     }
 
-    private func reset(_ state: inout State) {
-        if state.end > DeferralLog.keptByteCount {
-            ftruncate(state.descriptor, off_t(DeferralLog.headerByteCount))
-        }
-        (state.end, state.last) = (DeferralLog.headerByteCount, nil)
-        if state.buffer.capacity > 1 << 20 { state.buffer = [] }
-    }
-
-    private func write(_ bytes: [UInt8], at place: Int, _ state: State) -> Bool {
-        var done = 0
-        while done < bytes.count {
-            let count = bytes.withUnsafeBytes {
-                pwrite(
-                    state.descriptor,
-                    $0.baseAddress?.advanced(by: done),
-                    $0.count - done,
-                    off_t(place + done)
-                )
-            }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { return false }
-            done += count
-        }
-        return true
+    fileprivate mutating func removeFirst(through revision: Int64) {
+        let count = entries.firstIndex { $0.revision > revision } ?? entries.count
+        guard count > 0 else { return }
+        for entry in entries[..<count] { deadByteCount += entry.byteCount }
+        seed = entries[count - 1].checksum
+        entries.removeFirst(count)
     }
 }

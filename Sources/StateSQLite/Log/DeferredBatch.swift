@@ -34,48 +34,42 @@ package struct DeferredBatch {
     var previousRevision: Int64 { word(at: 24, as: Int64.self) }
     package var lastRevision: Int64 { word(at: 32, as: Int64.self) }
 
-    /// The checksum of a batch as it was written.
-    static func checksum(of bytes: [UInt8]) -> UInt32 {
-        bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: 4, as: UInt32.self) }
-    }
-
-    private static func sum(_ bytes: [UInt8], after checksum: UInt32) -> UInt32 {
-        bytes.withUnsafeBytes { bytes in
-            let head = clinux_crc32c(checksum, bytes.baseAddress, 4)
-            return clinux_crc32c(head, bytes.baseAddress?.advanced(by: 8), bytes.count - 8)
-        }
+    private static func sum(_ bytes: UnsafeRawBufferPointer, after checksum: UInt32) -> UInt32 {
+        let head = clinux_crc32c(checksum, bytes.baseAddress, 4)
+        return clinux_crc32c(head, bytes.baseAddress?.advanced(by: 8), bytes.count - 8)
     }
 
     // MARK: Writing
 
-    /// Writes a batch.
+    /// Appends a batch to `bytes`.
     ///
     /// - Parameters:
     ///   - batch: What the store is to have.
     ///   - last: The checksum and the last revision of what is before it.
-    ///   - bytes: Replaced by all of it.
-    static func write(
+    ///   - bytes: Gets all of it.
+    /// - Returns: Its checksum.
+    static func append(
         _ batch: CommitBatch,
         after last: (checksum: UInt32, revision: Int64),
         to bytes: inout [UInt8]
-    ) {
-        bytes.removeAll(keepingCapacity: true)
+    ) -> UInt32 {
+        let start = bytes.count
         bytes.append(contentsOf: repeatElement(0, count: headerByteCount))
         batch.forEachChange { append($0, to: &bytes) }
         let metadata = batch.metadata
         for entry in metadata { append(entry, to: &bytes) }
-        let (count, changeCount) = (bytes.count, batch.changeCount)
-        bytes.withUnsafeMutableBytes { bytes in
+        let (count, changeCount) = (bytes.count - start, batch.changeCount)
+        return bytes.withUnsafeMutableBytes { all in
+            let bytes = UnsafeMutableRawBufferPointer(rebasing: all[start...])
             bytes.storeBytes(of: UInt32(truncatingIfNeeded: count), as: UInt32.self)
             bytes.storeBytes(of: last.checksum, toByteOffset: 8, as: UInt32.self)
             bytes.storeBytes(of: UInt32(changeCount), toByteOffset: 12, as: UInt32.self)
             bytes.storeBytes(of: UInt32(metadata.count), toByteOffset: 16, as: UInt32.self)
             bytes.storeBytes(of: last.revision, toByteOffset: 24, as: Int64.self)
             bytes.storeBytes(of: batch.storedRevision ?? 0, toByteOffset: 32, as: Int64.self)
-        }
-        let checksum = sum(bytes, after: last.checksum)
-        bytes.withUnsafeMutableBytes {
-            $0.storeBytes(of: checksum, toByteOffset: 4, as: UInt32.self)
+            let checksum = sum(UnsafeRawBufferPointer(bytes), after: last.checksum)
+            bytes.storeBytes(of: checksum, toByteOffset: 4, as: UInt32.self)
+            return checksum
         }
     }
 
@@ -119,7 +113,7 @@ package struct DeferredBatch {
         else { return nil }
         self.bytes = bytes
         guard word(at: 8, as: UInt32.self) == checksum,
-            self.checksum == DeferredBatch.sum(bytes, after: checksum)
+            self.checksum == bytes.withUnsafeBytes({ DeferredBatch.sum($0, after: checksum) })
         else { return nil }
     }
 

@@ -39,7 +39,7 @@ final class ReplyGate {
     }
 
     /// Sends the reply that begins at `start` in the output, or holds it until the commits that it
-    /// depends on are durable.
+    /// depends on are durable, or kept if storage may have them later.
     func send(from start: Int, _ context: inout CommandContext) {
         if context.connection.session.silence != .none,
             silence(context.connection, from: start)
@@ -48,8 +48,10 @@ final class ReplyGate {
         }
         // Otherwise the reply comes later, from the history.
         guard context.output.count > start else { return }
-        let isHeld = context.receipt.revision > context.core.revisions.durable
-        if isHeld || !context.connection.outbound.held.isEmpty {
+        let (durable, kept) = (context.core.revisions.durable, context.core.revisions.kept)
+        let isHeld = context.receipt.revision > durable
+        let isUnkept = context.receipt.published > max(durable, kept)
+        if isHeld || isUnkept || !context.connection.outbound.held.isEmpty {
             let connection = context.connection
             if connection.outbound.held.isEmpty { connection.outbound.isConfirmationHeld = false }
             let reply = connection.outbound.bytes.bytes.slice(
@@ -59,6 +61,7 @@ final class ReplyGate {
             connection.outbound.held.append(
                 reply,
                 behind: isHeld ? context.receipt.revision : 0,
+                keeping: isUnkept ? context.receipt.published : 0,
                 reporting: context.receipt.reportedRevision,
                 isFinal: context.receipt.isFinal,
                 isDecided: context.round == .decided
@@ -90,6 +93,8 @@ struct HeldReplies: ~Copyable {
     struct Hold {
         /// The reply waits until this is durable; 0: it only waits for earlier replies.
         var revision: Int64
+        /// The same, but that this is kept is enough.
+        var published: Int64 = 0
         /// The commit that it acknowledges early, without waiting for it; 0: none.
         var reported: Int64 = 0
         var byteCount: Int
@@ -112,12 +117,14 @@ struct HeldReplies: ~Copyable {
     /// - Parameters:
     ///   - reply: Its bytes.
     ///   - revision: The revision that it waits for; 0 if it only waits for earlier replies.
+    ///   - published: What is to be kept before; 0 for nothing.
     ///   - reported: The commit that it acknowledges early, without waiting for it; 0 for none.
     ///   - isFinal: Whether the commit that it waits for cannot be undone.
     ///   - isDecided: Whether a cluster has the commit.
     mutating func append(
         _ reply: Bytes,
         behind revision: Int64,
+        keeping published: Int64 = 0,
         reporting reported: Int64,
         isFinal: Bool = false,
         isDecided: Bool = false
@@ -126,6 +133,7 @@ struct HeldReplies: ~Copyable {
         holds.append(
             Hold(
                 revision: revision,
+                published: published,
                 reported: reported,
                 byteCount: reply.count,
                 isFinal: isFinal,
@@ -138,15 +146,19 @@ struct HeldReplies: ~Copyable {
     ///
     /// - Parameters:
     ///   - revision: The newest durable revision.
+    ///   - kept: Up to here, what is published is kept.
     ///   - output: Receives the replies.
     ///   - early: Receives the commits that they acknowledge early and that are not durable.
     mutating func release(
         durable revision: Int64,
+        kept: Int64,
         into output: inout ByteBuffer,
         early: inout EarlyReplies
     ) {
         var byteCount = 0
-        while first < holds.count, holds[first].revision <= revision {
+        while first < holds.count, holds[first].revision <= revision,
+            holds[first].published <= max(revision, kept)
+        {
             if holds[first].reported > revision { early.append(holds[first].reported) }
             byteCount += holds[first].byteCount
             first += 1

@@ -18,13 +18,13 @@ extension Server {
         guard count > 0, count <= holderCount, !turn.isSubstituted,
             let substitute = turn.substitute, substitute.isReady
         else {
-            if keyspace.publish(announces: false) { settle() }
+            if keyspace.publish(keeps: false) { settle() }
             return
         }
-        let isSeen = keyspace.withCore { $0.pending.filling.hasPublished }
-        guard !keyspace.publish(commitsOnCaller: true, announces: false) else { return settle() }
-        // Replies that are ready need not wait for this commit, unless they tell of it.
-        if !isSeen, !flushes.isEmpty { flushes.drain(flush) }
+        guard !keyspace.publish(commitsOnCaller: true, keeps: false) else { return settle() }
+        // Replies that are ready need not wait for this commit.
+        if keyspace.hasUnkept { keepHere() }
+        if !flushes.isEmpty { flushes.drain(flush) }
         commit(under: substitute, isDeferral: false)
     }
 
@@ -32,22 +32,35 @@ extension Server {
     /// takes longer.
     func deferHere() {
         guard !turn.isSubstituted, let substitute = turn.substitute, substitute.isReady else {
-            if keyspace.publish(announces: false) { settle() }
+            if keyspace.publish(keeps: false) { settle() }
             return
         }
-        guard !keyspace.publish(commitsOnCaller: true, announces: false) else { return settle() }
+        guard !keyspace.publish(commitsOnCaller: true, keeps: false) else { return settle() }
         commit(under: substitute, isDeferral: true)
     }
 
-    /// Writes to the store that something is missing from it that replies tell of; not while a substitute
-    /// has the loop, for then the disk is slow.
-    func announceHere() {
+    /// Keeps what held replies show and storage has later, and releases them.
+    ///
+    /// Not while a substitute has the loop, for then the disk is slow: the loop's own thread does it
+    /// once it is back.
+    func keepHere() {
         guard !turn.isSubstituted else { return }
-        guard let substitute = turn.substitute, substitute.isReady else {
-            return keyspace.announcePublished()
-        }
-        if substitute.takesOver(during: { keyspace.announcePublished() }) {
-            substitute.takeBack { wakeup.wake(for: .storage) }
+        var revision: Int64 = 0
+        repeat {
+            if let substitute = turn.substitute, substitute.isReady {
+                if substitute.takesOver(during: { revision = keyspace.keepPublished() }) {
+                    substitute.takeBack { wakeup.wake(for: .storage) }
+                }
+            } else {
+                revision = keyspace.keepPublished()
+            }
+            // A substitute may have taken more.
+        } while keyspace.addedRevision > revision
+        keyspace.withCore { core in
+            registry.updateHolding { connection in
+                release(connection, durable: core.revisions.durable)
+                flushes.add(connection)
+            }
         }
     }
 

@@ -18,11 +18,11 @@ extension Server {
             turn.commitsHere.endWait()
             if keyspace.withCore({ $0.pending.filling.isBriefAndDeferrable }) {
                 deferHere()
-            } else if keyspace.publish(announces: false) {
+            } else if keyspace.publish(keeps: false) {
                 settle()
             }
         }
-        if keyspace.hasUnannounced { announceHere() }
+        if keyspace.hasUnkept { keepHere() }
     }
 
     /// Handles results of storage: first sends events, then releases held replies.
@@ -68,9 +68,10 @@ extension Server {
         }
     }
 
-    private func release(_ connection: Connection, durable revision: Int64) {
+    func release(_ connection: Connection, durable revision: Int64) {
         connection.outbound.held.release(
             durable: revision,
+            kept: core.revisions.kept,
             into: &connection.outbound.bytes,
             early: &registry.early
         )
