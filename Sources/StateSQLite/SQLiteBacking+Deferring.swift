@@ -7,16 +7,18 @@ extension SQLiteBacking: DeferralKeeping {
 
     package var hasLeftDeferred: Bool { found.hasLeftDeferred }
 
-    package func prepareToDefer() { ownership?.deferrals.prepare() }
+    package func prepareToDefer() { deferrals.prepare() }
 
     package func add(_ batch: CommitBatch, storedThrough revision: Int64) {
-        ownership?.deferrals.add(batch, storedThrough: revision)
+        deferrals.add(batch, storedThrough: revision)
     }
 
-    package func keep() -> Bool { ownership?.deferrals.keep() ?? false }
+    package func keep() -> Bool { deferrals.keep() }
+
+    package var unstoredByteCount: Int { deferrals.unstoredByteCount }
 
     package func didStore(through revision: Int64) {
-        ownership?.deferrals.remove(through: revision)
+        deferrals.remove(through: revision)
     }
 
     /// Stores what the last process had deferred and not stored, in one transaction.

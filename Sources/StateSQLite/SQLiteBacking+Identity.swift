@@ -6,7 +6,6 @@ extension SQLiteBacking {
     struct Ownership {
         let lock: OwnerLock
         let stamp: StoreStamp
-        let deferrals: DeferralLog
     }
 
     /// The rows that a load has read.
@@ -17,8 +16,12 @@ extension SQLiteBacking {
         var loaded: LoadedRows
     }
 
-    /// What the load finds.
+    /// What the load finds, and what was acknowledged when the store was last open.
     struct Found {
+        /// The possible numbers of rows, since compaction may not have been synced.
+        var rowCounts: ClosedRange<Int64> = 0...0
+        /// The revision from which the history was reported as complete.
+        var compacted: Int64 = 0
         /// The files that the last commit may not have reached, until somebody takes it.
         var pendingFileList: String?
         /// The rows up to the compacted revision, while they are read.

@@ -38,17 +38,14 @@ extension SQLiteBacking {
         _ receive: (borrowing StoredChange) -> Void
     ) throws -> LoadedStore {
         do {
-            let deferrals =
-                ownership?.deferrals
-                ?? DeferralLog(path: location.deferrals, boot: BootIdentity.bytes())
-            let (store, loaded) = try checkedStore(lock, deferrals, lookAhead, receive)
+            let (store, loaded) = try checkedStore(lock, lookAhead, receive)
             gauges.note(freeByteCount: try store.freeByteCount())
             gauges.note(store)
             gauges.note(store.files)
             gauges.note(store.log.status)
             store.room.look()
             open = store
-            ownership = Ownership(lock: lock, stamp: store.progress.stamp, deferrals: deferrals)
+            ownership = Ownership(lock: lock, stamp: store.progress.stamp)
             compactionGoal.finished = nil
             compactionGoal.isAsked = false
             return loaded
@@ -92,8 +89,8 @@ extension SQLiteBacking {
         _ receive: (borrowing StoredChange) -> Void
     ) throws -> [String: String] {
         if let open {
-            acknowledged.rowCounts = open.progress.doubtfulRowCounts
-            acknowledged.compacted = open.sweep.compacted
+            found.rowCounts = open.progress.doubtfulRowCounts
+            found.compacted = open.sweep.compacted
         }
         open = nil
         for path in [location.database, location.log] {
@@ -103,11 +100,11 @@ extension SQLiteBacking {
         let loaded = try openStore(lock, SQLiteBacking.notLooking) { change in
             if change.revision > revision { receive(change) } else { rowCount += 1 }
         }
-        guard acknowledged.rowCounts.contains(rowCount), let open else {
+        guard found.rowCounts.contains(rowCount), let open else {
             open = nil
             throw StateError.damaged(
                 location.database,
-                "it has \(rowCount) of the \(acknowledged.rowCounts.upperBound) rows "
+                "it has \(rowCount) of the \(found.rowCounts.upperBound) rows "
                     + "up to revision \(revision)"
             )
         }
@@ -116,7 +113,7 @@ extension SQLiteBacking {
         do {
             try open.log.sync()
             // Compacted deletes are no longer known: the changes after them do not refer to them.
-            try open.write(compacted: acknowledged.compacted)
+            try open.write(compacted: found.compacted)
         } catch {
             self.open = nil
             throw error
@@ -126,7 +123,6 @@ extension SQLiteBacking {
 
     private func checkedStore(
         _ lock: OwnerLock,
-        _ deferrals: DeferralLog,
         _ lookAhead: LookAhead,
         _ receive: (borrowing StoredChange) -> Void
     ) throws -> (OpenStore, LoadedStore) {
@@ -279,9 +275,8 @@ extension SQLiteBacking {
     /// that now have their names, and `reports.lossAtClose` reports it.
     public func close() {
         let wasLoaded = ownership != nil
-        let deferrals = ownership?.deferrals
         ownership = nil
-        found.hasLeftDeferred = deferrals?.hasLeft ?? false
+        found.hasLeftDeferred = deferrals.hasLeft
         inTurn {
             guard let closing = open else {
                 if wasLoaded {
@@ -294,7 +289,7 @@ extension SQLiteBacking {
             reports.lossAtClose = fileFinding
             guard !found.hasLeftDeferred else { return }
             gauges.note(closing.finish())
-            deferrals?.end()
+            deferrals.end()
         }
     }
 }

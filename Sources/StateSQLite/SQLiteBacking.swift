@@ -63,18 +63,9 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// Held from load to close, also while the store is reopened.
     var ownership: Ownership?
 
+    let deferrals: DeferralLog
     var found = Found()
-
-    /// What was acknowledged when the store was last open.
-    var acknowledged = Acknowledged()
     var compactionGoal = CompactionGoal()
-
-    struct Acknowledged {
-        /// The possible numbers of rows, since compaction may not have been synced.
-        var rowCounts: ClosedRange<Int64> = 0...0
-        /// The revision from which the history was reported as complete.
-        var compacted: Int64 = 0
-    }
 
     package let loading = LoadProgress()
     let gauges = StoreGauges()
@@ -162,6 +153,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         self.location = location
         self.logLimits = logLimits
         settings = StateLock(Settings(history: history))
+        deferrals = DeferralLog(path: location.deferrals, boot: BootIdentity.bytes())
     }
 
     /// Appends all changes of the batch in one transaction, with one sync.

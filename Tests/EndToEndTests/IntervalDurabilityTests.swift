@@ -152,6 +152,19 @@ struct IntervalDurabilityTests: RuledTests {
         #expect(try value(again, "soon/a") == "1" && value(again, "stored") == "1")
     }
 
+    @Test func `bounded: with a limit of 0, a reply waits until the store has the change`() throws {
+        let configuration = try directory.write(
+            "{ limits: { deferredBytes: 0 }, rules: [\(Self.rule)] }",
+            to: "limits.json5"
+        )
+        let daemon = try Daemon(["--config", configuration])
+        let client = try daemon.connect()
+        for number in 0..<20 { _ = try write(client, "late/a", "\(number)") }
+        try failMachine(under: daemon)
+        try daemon.start()
+        #expect(try value(try daemon.connect(), "late/a") == "19")
+    }
+
     @Test func `the history has what was acknowledged whenever it is read`() throws {
         let daemon = try daemon(Self.rule)
         let client = try daemon.connect()

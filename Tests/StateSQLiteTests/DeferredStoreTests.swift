@@ -92,6 +92,38 @@ struct DeferredStoreTests {
         }
     }
 
+    @Test func `durable before told: what storage refuses at once is in the log`() throws {
+        _ = try set("a", 9)
+        keyspace.setDeferredByteLimit(0)
+        keyspace.settleElsewhere {}
+        faults.fail(.write, of: .log, with: ENOSPC, .lasting)
+        // As the loop of the daemon does it, which answers once that is settled.
+        try keyspace.withCore { (core) throws(StateError) in
+            let cause = core.retainCause(Cause(uid: 1, gid: 1, pid: 1, command: "test"))
+            defer { core.release(cause) }
+            var receipt = core.makeReceipt()
+            core.begin(cause, at: 1)
+            try Array("late/a".utf8).withBorrowed { (key) throws(StateError) in
+                try [1].withBorrowed { (value) throws(StateError) in
+                    try core.set(key, to: value, expiry: .ruled)
+                }
+            }
+            core.finish(&receipt)
+        }
+        keyspace.publish(commitsOnCaller: true, keeps: false)
+        keyspace.commitOnCaller()
+        #expect(keyspace.deferred.count == 1)
+        let late = try readFile(store.database + "-late")
+        #expect(late.count > 96)
+        keyspace.settle { _ in }
+        keyspace.close()
+        #expect(keyspace.hasLeftDeferred)
+        faults.heal()
+        let next = store.backing()
+        #expect(try Contents(of: next).changes.map(\.plain.value) == [[9], [1]])
+        #expect(next.hasAllDeferred)
+    }
+
     @Test func `never silent: what no log can have is stored at once, or counts as lost`() throws {
         try #require(mkdir(store.database + "-late", 0o700) == 0)
         _ = try set("late/a", 1)

@@ -166,9 +166,6 @@ extension CommitBatch {
     /// The revision of the first transaction; 0 if there is none.
     public var firstRevision: Int64 { items.first?.revision ?? 0 }
 
-    /// How many changes somebody may see before storage has them.
-    var deferrableCount: Int { contents.deferrableCount }
-
     /// The revision of the first transaction that a failure undoes, or nil.
     var firstUndoneRevision: Int64? {
         items.indices.first { !isPublished($0) }.map { items[$0].revision }
@@ -190,8 +187,12 @@ extension CommitBatch {
     /// Appends a transaction of `other`, which is published already.
     func append(published item: Int, of other: CommitBatch) {
         let start = item == 0 ? 0 : other.contents.items[item - 1].changeEnd
+        let end = other.contents.items[item].changeEnd
         var byteCount = 0
-        for index in start..<other.contents.items[item].changeEnd {
+        for part in other.contents.parts where part.changeEnd > start && part.changeEnd <= end {
+            contents.parts.append((contents.changes.count + part.changeEnd - start, part.cause))
+        }
+        for index in start..<end {
             let change = other.contents.changes[index]
             append(change, superseding: other.contents.superseded[index])
             byteCount += change.byteCount

@@ -54,7 +54,7 @@ extension CommitQueue {
             let stored = state.withLock { $0.storedRevision }
             deferrals.add(published(of: batch, after: addedRevision), storedThrough: stored)
         }
-        added.store(revision, ordering: .relaxed)
+        added.store(max(addedRevision, revision), ordering: .relaxed)
     }
 
     /// The transactions of a batch that somebody may see before storage has them, above a revision.
@@ -77,6 +77,12 @@ extension CommitQueue {
     /// - Returns: False if something is not kept: then storage has to have it at once.
     func keepPublished() -> Bool { capabilities.deferrals?.keep() ?? true }
 
+    /// Whether replies may show what is kept before storage has it: not if storage is far behind.
+    var isNearlyStored: Bool {
+        let limit = deferredByteLimit.load(ordering: .relaxed)
+        return capabilities.deferrals?.unstoredByteCount ?? 0 <= 4 * limit
+    }
+
     /// Storage has a batch, with what was published of it.
     func didStorePublished(_ batch: CommitBatch) {
         capabilities.deferrals?.didStore(through: batch.lastRevision)
@@ -97,6 +103,8 @@ extension CommitQueue {
         guard case .within(let nanoseconds) = batch.storing else { return false }
         noteDeferral(failure)
         guard !failure.isOutcomeUnknown else { return false }
+        // If it cannot be kept either, the next start finds that it is missing.
+        _ = keepPublished()
         deferNow(batch, nanoseconds)
         postpone()
         return true

@@ -31,6 +31,9 @@ package protocol DeferralKeeping: AnyObject, Sendable {
     /// - Complexity: O(*n*) in the bytes, and one write without a sync.
     func keep() -> Bool
 
+    /// About how much is kept, or is to be, and is not stored; any thread may ask.
+    var unstoredByteCount: Int { get }
+
     /// All that was deferred up to a revision is stored; called by the thread that has the backing.
     func didStore(through revision: Int64)
 }

@@ -16,6 +16,9 @@ extension KeyspaceCore {
 }
 
 extension LocalKeyspace {
+    /// What compacts the history; nil if nothing does.
+    package var compaction: (any CompactingBacking)? { queue.capabilities.compaction }
+
     /// Compacts the history.
     ///
     /// It runs in pieces between commits; with `shrinks`, commits wait until it has ended.

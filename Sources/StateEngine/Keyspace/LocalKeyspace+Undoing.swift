@@ -69,7 +69,10 @@ extension LocalKeyspace {
             queue.recycle(queued)
         }
         if let batch { core.undo(batch) }
-        if let published { core.keep(published, untilReopened: isInDoubt) }
+        if let published {
+            queue.addPublished(of: published)
+            core.keep(published, untilReopened: isInDoubt)
+        }
         queue.resume()
     }
 

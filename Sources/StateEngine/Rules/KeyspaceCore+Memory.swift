@@ -202,18 +202,17 @@ extension LocalKeyspace {
     /// Keeps what was published until storage has it, so that the end of the process does not lose it.
     ///
     /// Called before a reply shows it; it may wait for the disk. If it cannot be kept, storage gets it at
-    /// once.
+    /// once; replies wait for that, also if storage is far behind.
     ///
     /// - Returns: The last revision of what was to be kept.
     @discardableResult
     package func keepPublished() -> Int64 {
         let revision = queue.addedRevision
-        if queue.keepPublished() { withCore { $0.revisions.markKept(revision) } }
+        if queue.keepPublished(), queue.isNearlyStored {
+            withCore { $0.revisions.markKept(revision) }
+        }
         return revision
     }
-
-    /// The last revision of what ``keepPublished()`` would keep now.
-    package var addedRevision: Int64 { queue.addedRevision }
 
     /// Prepares, before clients are served, for what storage may have later.
     package func prepareToDefer() { queue.capabilities.deferrals?.prepareToDefer() }

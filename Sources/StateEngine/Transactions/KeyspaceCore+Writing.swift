@@ -154,7 +154,7 @@ extension KeyspaceCore {
         pending.byteCount += transaction.byteCount
         var isFinal = false
         let filling = pending.filling
-        let (first, deferrable) = (filling.changes.count, filling.deferrableCount)
+        let (first, deferrable) = (filling.changes.count, filling.contents.deferrableCount)
         if memoryKeys.publishEarly {
             isFinal = fillWithSomePublished(havingRead: receipt.revision)
         } else {
@@ -172,7 +172,9 @@ extension KeyspaceCore {
         if hub.count > 0 { notePublishingCost() }
         if isFinal {
             if !goesAtOnce { receipt.noteCommit(transaction.revision, isFinal: true) }
-            if filling.deferrableCount > deferrable { receipt.notePublished(transaction.revision) }
+            if filling.contents.deferrableCount > deferrable {
+                receipt.notePublished(transaction.revision)
+            }
         } else if wait == .nothing || wait == .rules && ruled == .memory {
             receipt.noteReported(transaction.revision)
         } else {

@@ -39,8 +39,9 @@ package final class DeferralLog: @unchecked Sendable {
     fileprivate struct State {
         /// What is not in the file yet.
         var waiting: [UInt8] = []
-        /// The batches that the store does not have all of, and the bytes in front of them.
+        /// The batches that the store does not have all of, their bytes, and those in front of them.
         var entries: [Entry] = []
+        var byteCount = 0
         var deadByteCount = 0
         /// The checksum of what is before the first of them.
         var seed: UInt32 = 0
@@ -140,9 +141,9 @@ package final class DeferralLog: @unchecked Sendable {
                 after: before ?? (state.seed, revision),
                 to: &state.waiting
             )
-            state.entries.append(
-                Entry(revision: last, byteCount: state.waiting.count - start, checksum: checksum)
-            )
+            let count = state.waiting.count - start
+            state.byteCount += count
+            state.entries.append(Entry(revision: last, byteCount: count, checksum: checksum))
         }
     }
 
@@ -156,23 +157,28 @@ package final class DeferralLog: @unchecked Sendable {
             if !file.buffer.isEmpty, !file.append() { state.withLock { $0.lost = $0.added } }
             file.buffer.removeAll(keepingCapacity: file.buffer.capacity <= 1 << 20)
             let isWhole = state.withLock { $0.lost == 0 }
-            file.say(isWhole: isWhole)
-            return isWhole
+            return file.say(isWhole: isWhole) && isWhole
         }
     }
+
+    /// About how much is here, or is to be, that the store lacks.
+    var unstoredByteCount: Int { state.withLock { $0.byteCount } }
 
     /// The store has everything up to a revision.
     func remove(through revision: Int64) {
         file.withLock { file in
-            state.withLock { state in
+            let isEmpty = state.withLock { state in
                 if state.lost <= revision { state.lost = 0 }
-                if state.entries.last?.revision ?? 0 <= revision {
-                    file.empty()
+                let isEmpty = state.entries.last?.revision ?? 0 <= revision
+                if isEmpty {
                     state.empty(seed: file.seed)
                 } else {
                     state.removeFirst(through: revision)
                 }
+                return isEmpty
             }
+            // Without the state's lock: it may wait for the disk.
+            if isEmpty { file.empty() }
             makeRoom(in: &file)
             file.say(isWhole: state.withLock { $0.lost == 0 })
         }
@@ -188,9 +194,7 @@ package final class DeferralLog: @unchecked Sendable {
     }
 
     /// Whether something is here that the store does not have, and all of that is.
-    var hasLeft: Bool {
-        file.withLock { file in file.saysWhole && state.withLock { !$0.entries.isEmpty } }
-    }
+    var hasLeft: Bool { unstoredByteCount > 0 && keep() }
 
     /// Removes the file.
     func end() { file.withLock { $0.remove() } }
@@ -200,13 +204,15 @@ extension DeferralLog.State {
     fileprivate mutating func empty(seed: UInt32) {
         waiting.removeAll(keepingCapacity: waiting.capacity <= 1 << 20)
         entries.removeAll(keepingCapacity: entries.capacity <= 4_096)
-        (deadByteCount, self.seed) = (0, seed)
+        (byteCount, deadByteCount, self.seed) = (0, 0, seed)
     }
 
     fileprivate mutating func removeFirst(through revision: Int64) {
         let count = entries.firstIndex { $0.revision > revision } ?? entries.count
         guard count > 0 else { return }
-        for entry in entries[..<count] { deadByteCount += entry.byteCount }
+        let removedByteCount = entries[..<count].reduce(0) { $0 + $1.byteCount }
+        byteCount -= removedByteCount
+        deadByteCount += removedByteCount
         seed = entries[count - 1].checksum
         entries.removeFirst(count)
     }

@@ -100,16 +100,16 @@ struct DeferralLogFile {
         header = DeferralLogHeader(generation: 0, boot: boot)
     }
 
+    /// What the first batch continues, if it was never moved.
+    private var firstSeed: UInt32 = 0
     /// What the first batch continues.
-    var seed: UInt32 { header.first.checksum }
-
-    /// Whether the header says that everything deferred is here.
-    var saysWhole: Bool { written?.isWhole ?? false }
+    var seed: UInt32 { header.moved?.checksum ?? firstSeed }
 
     /// Removes the file; the next one is of this generation.
     mutating func begin(_ generation: UInt64) {
         remove()
         header = DeferralLogHeader(generation: generation, boot: header.boot)
+        firstSeed = header.first.checksum
     }
 
     mutating func remove() {
@@ -130,12 +130,14 @@ struct DeferralLogFile {
     }
 
     /// Writes the header, if it is to say something else.
-    mutating func say(isWhole: Bool) {
+    ///
+    /// - Returns: Whether it says that.
+    @discardableResult
+    mutating func say(isWhole: Bool) -> Bool {
         header.isWhole = isWhole
-        writeHeader()
+        return writeHeader()
     }
 
-    @discardableResult
     private mutating func writeHeader() -> Bool {
         guard written != header, descriptor >= 0 else { return written == header }
         // If it cannot be written, the disk takes nothing any more.
@@ -159,7 +161,7 @@ struct DeferralLogFile {
             ftruncate(descriptor, off_t(DeferralLogHeader.byteCount))
         }
         end = DeferralLogHeader.byteCount
-        if header.moved != nil { header.moved?.place = end }
+        header.moved?.place = end
     }
 
     /// Moves the batches from `place` on to the front, where nothing is needed any more.

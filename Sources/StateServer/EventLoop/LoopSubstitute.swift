@@ -23,7 +23,7 @@ extension Server {
         }
         guard !keyspace.publish(commitsOnCaller: true, keeps: false) else { return settle() }
         // Replies that are ready need not wait for this commit.
-        if keyspace.hasUnkept { keepHere() }
+        if keyspace.addedRevision > turn.shownRevision { keepHere() }
         if !flushes.isEmpty { flushes.drain(flush) }
         commit(under: substitute, isDeferral: false)
     }
@@ -46,7 +46,8 @@ extension Server {
     func keepHere() {
         guard !turn.isSubstituted else { return }
         var revision: Int64 = 0
-        repeat {
+        // A substitute may have taken more.
+        while keyspace.hasUnkept, keyspace.addedRevision > revision {
             if let substitute = turn.substitute, substitute.isReady {
                 if substitute.takesOver(during: { revision = keyspace.keepPublished() }) {
                     substitute.takeBack { wakeup.wake(for: .storage) }
@@ -54,14 +55,8 @@ extension Server {
             } else {
                 revision = keyspace.keepPublished()
             }
-            // A substitute may have taken more.
-        } while keyspace.addedRevision > revision
-        keyspace.withCore { core in
-            registry.updateHolding { connection in
-                release(connection, durable: core.revisions.durable)
-                flushes.add(connection)
-            }
         }
+        releaseKept()
     }
 
     private func commit(under substitute: LoopSubstitute, isDeferral: Bool) {

@@ -16,6 +16,7 @@ extension Server {
         for connection in registry.connections { connection.ending.isDue = true }
         keyspace.publish()
         settle()
+        releaseKept()
         while SystemClock.monotonicMilliseconds() < deadline {
             services.waitingForChanges.expire(at: .max)
             answerBlocked()

@@ -22,7 +22,19 @@ extension Server {
                 settle()
             }
         }
-        if keyspace.hasUnkept { keepHere() }
+        if keyspace.addedRevision > turn.shownRevision { keepHere() }
+    }
+
+    /// Releases the replies that wait until what they show is kept.
+    func releaseKept() {
+        guard keyspace.addedRevision > turn.shownRevision else { return }
+        keyspace.withCore { core in
+            registry.updateHolding { connection in
+                release(connection, durable: core.revisions.durable)
+                flushes.add(connection)
+            }
+            turn.shownRevision = max(core.revisions.durable, core.revisions.kept)
+        }
     }
 
     /// Handles results of storage: first sends events, then releases held replies.
@@ -42,8 +54,8 @@ extension Server {
                     connection.outbound.held.fail(from: revision, error)
                     release(connection, durable: revision - 1)
                 // Release also what was not undone.
-                case .reopened: release(connection, durable: core.revisions.durable)
-                case .unopened, .room, .deferral, .unchanged: break
+                case .reopened, .unopened: release(connection, durable: core.revisions.durable)
+                case .room, .deferral, .unchanged: break
                 }
                 flushes.add(connection)
             }

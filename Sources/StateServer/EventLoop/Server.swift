@@ -209,6 +209,8 @@ final class Turn {
     var substitute: LoopSubstitute?
     /// Whether it does so now.
     var isSubstituted = false
+    /// Up to here, replies no longer wait until what they show is kept.
+    var shownRevision: Int64 = 0
 
     func takeReasons() -> Wakeup.Reasons {
         defer { reasons = [] }

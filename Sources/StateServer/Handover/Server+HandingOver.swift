@@ -58,6 +58,7 @@ extension Server {
         let start = SystemClock.monotonicMilliseconds()
         keyspace.publish()
         settle()
+        releaseKept()
         while true {
             services.waitingForChanges.expire(at: .max)
             answerBlocked()
@@ -82,6 +83,7 @@ extension Server {
         finishHistoryJobs()
         finishReload()
         keyspace.publish()
+        releaseKept()
     }
 
     /// The sessions to hand over, and their connections in the same order.
