@@ -150,7 +150,7 @@ struct Daemon {
         if let notifier, let interval = ServiceNotifier.watchdogInterval {
             // As sd_watchdog_enabled(3) advises: twice in the time.
             let milliseconds = max(1, Int64(interval / .milliseconds(2)))
-            server.watchdog = (milliseconds, { notifier.send("WATCHDOG=1") })
+            server.watchdog = (milliseconds, { notifier.sendSignOfLife() })
         }
         return server
     }
@@ -162,7 +162,11 @@ struct Daemon {
         from store: String,
         _ loadTime: Duration
     ) {
-        notifier?.send("READY=1", "STATUS=Serving \(keyspace.keyCount) keys on \(places)")
+        notifier?.send(
+            "READY=1",
+            "STATUS=Serving \(keyspace.keyCount) keys on \(places)",
+            within: ServiceNotifier.patienceAtStart
+        )
         let milliseconds = loadTime / .milliseconds(1)
         log.write(
             .info,

@@ -39,19 +39,38 @@ struct ServiceNotifier: Sendable {
 
     /// Sends the lines as one datagram.
     ///
-    /// Errors are ignored: the manager may be gone.
-    func send(_ lines: String...) { _ = send(lines, []) }
+    /// Errors are ignored: the manager may be gone. If it takes no message, this waits at most so many
+    /// milliseconds for that.
+    func send(_ lines: String..., within milliseconds: Int = patience) {
+        _ = send(lines, [], within: milliseconds)
+    }
+
+    /// Says that the loop still serves.
+    ///
+    /// The next one is as good as one that the manager does not take: nobody waits for it.
+    func sendSignOfLife() { send("WATCHDOG=1", within: 0) }
 
     /// - Returns: Whether it was sent.
-    private func send(_ lines: [String], _ descriptors: [Int32]) -> Bool {
-        let flags = O_CLOEXEC  // The value of SOCK_CLOEXEC on Linux.
+    private func send(
+        _ lines: [String],
+        _ descriptors: [Int32],
+        within milliseconds: Int = patience
+    ) -> Bool {
+        // The values of SOCK_CLOEXEC and SOCK_NONBLOCK on Linux.
+        let flags = milliseconds > 0 ? O_CLOEXEC : O_CLOEXEC | O_NONBLOCK
         let socket = Glibc.socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | flags, 0)
         guard socket >= 0 else { return false }
         defer { close(socket) }
+        var time = timeval(
+            tv_sec: milliseconds / 1_000,
+            tv_usec: __suseconds_t(milliseconds % 1_000 * 1_000)
+        )
+        let size = socklen_t(MemoryLayout<timeval>.size)
+        setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &time, size)
         let text = lines.joined(separator: "\n")
-        let (count, size) = (text.utf8.count, Int32(descriptors.count))
+        let (count, most) = (text.utf8.count, Int32(descriptors.count))
         return address.withAddress(nameByteCount: nameByteCount) {
-            clinux_send_descriptors(socket, $0, $1, text, count, descriptors, size)
+            clinux_send_descriptors(socket, $0, $1, text, count, descriptors, most)
         } == count
     }
 
@@ -63,7 +82,9 @@ struct ServiceNotifier: Sendable {
     static var keepsDescriptors: Bool { Environment["FDSTORE"].flatMap { Int($0) } ?? 0 > 0 }
 
     /// How long the manager has for taking a message, in milliseconds.
-    private static let patience: Int32 = 500
+    private static let patience = 500
+    /// The same for the first one, without which the manager takes the start for a failure.
+    static let patienceAtStart = 60_000
 
     /// Has the manager keep descriptors, and waits until it has them.
     ///
@@ -92,6 +113,6 @@ struct ServiceNotifier: Sendable {
         close(ends[1])
         guard isSent else { return }
         var end = pollfd(fd: ends[0], events: 0, revents: 0)
-        _ = poll(&end, 1, ServiceNotifier.patience)
+        _ = poll(&end, 1, Int32(ServiceNotifier.patience))
     }
 }

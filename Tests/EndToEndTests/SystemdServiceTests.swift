@@ -157,6 +157,26 @@ struct SystemdServiceTests {
         }
     }
 
+    @Test func `bounded: a manager that takes no message holds nobody up`() throws {
+        let manager = try RawSocket.bound(to: scratch.path(of: "notify"), isDatagram: true)
+        let program = try Program(
+            [builtProgram("stated"), "--socket", socket, "--data", scratch.path(of: "data")],
+            environment: [
+                "NOTIFY_SOCKET": scratch.path(of: "notify"), "WATCHDOG_USEC": "20000",
+            ]
+        )
+        try program.waitForErrors(containing: " serves ")
+        // The kernel holds some ten messages that nobody has read.
+        let client = try RawSocket.connected(to: socket)
+        for number in 0..<50 {
+            usleep(10_000)
+            try client.ask("SET k \(number)", awaiting: "+OK\r\n")
+        }
+        program.send(SIGTERM)
+        #expect(try program.end() == 0)
+        withExtendedLifetime(manager) {}
+    }
+
     // MARK: Who wrote
 
     @Test func `STATE.GET tells the uid and the command of who set a value`() throws {
