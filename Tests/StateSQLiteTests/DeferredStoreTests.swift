@@ -92,12 +92,8 @@ struct DeferredStoreTests {
         }
     }
 
-    @Test func `durable before told: what storage refuses at once is in the log`() throws {
-        _ = try set("a", 9)
-        keyspace.setDeferredByteLimit(0)
-        keyspace.settleElsewhere {}
-        faults.fail(.write, of: .log, with: ENOSPC, .lasting)
-        // As the loop of the daemon does it, which answers once that is settled.
+    /// Sets `late/a` as the loop of the daemon does it, which commits it and answers later.
+    private func submitLate() throws {
         try keyspace.withCore { (core) throws(StateError) in
             let cause = core.retainCause(Cause(uid: 1, gid: 1, pid: 1, command: "test"))
             defer { core.release(cause) }
@@ -111,6 +107,31 @@ struct DeferredStoreTests {
             core.finish(&receipt)
         }
         keyspace.publish(commitsOnCaller: true, keeps: false)
+    }
+
+    @Test(arguments: [0, 1_000])
+    func `bounded: beyond the limit, what is kept is shown only once it is stored`(
+        limit: Int
+    ) throws {
+        keyspace.setDeferredByteLimit(limit)
+        keyspace.settleElsewhere {}
+        try submitLate()
+        #expect(keyspace.hasUnkept)
+        keyspace.keepPublished()
+        #expect(try readFile(store.database + "-late").count > 96)
+        #expect(keyspace.hasUnkept == (limit == 0))
+        keyspace.commitOnCaller()
+        keyspace.settle { _ in }
+        #expect(!keyspace.hasUnkept)
+        keyspace.close()
+    }
+
+    @Test func `durable before told: what storage refuses at once is in the log`() throws {
+        _ = try set("a", 9)
+        keyspace.setDeferredByteLimit(0)
+        keyspace.settleElsewhere {}
+        faults.fail(.write, of: .log, with: ENOSPC, .lasting)
+        try submitLate()
         keyspace.commitOnCaller()
         #expect(keyspace.deferred.count == 1)
         let late = try readFile(store.database + "-late")

@@ -83,6 +83,9 @@ extension CommitQueue {
         return capabilities.deferrals?.unstoredByteCount ?? 0 <= 4 * limit
     }
 
+    /// Whether the store could not be opened again yet: that can take any time.
+    var cannotOpen: Bool { state.withLock { $0.openingError != nil } }
+
     /// Storage has a batch, with what was published of it.
     func didStorePublished(_ batch: CommitBatch) {
         capabilities.deferrals?.didStore(through: batch.lastRevision)

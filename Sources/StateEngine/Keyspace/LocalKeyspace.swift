@@ -91,7 +91,7 @@ public final class LocalKeyspace: WaitableKeyspace {
     /// The history, if the backing keeps one.
     package var history: (any HistoryBacking)? { queue.capabilities.history }
 
-    /// The last revision of what ``keepPublished()`` would keep now; 0 if there is none.
+    /// The newest revision that somebody may see before storage has it; 0 if there is none.
     package var addedRevision: Int64 { queue.addedRevision }
 
     // MARK: The keyspace's own state
@@ -170,8 +170,6 @@ public final class LocalKeyspace: WaitableKeyspace {
             return settleReopening(changes, metadata, in: core)
         case .unopened(let error):
             core.refuseWrites(after: error)
-            // It can be long: who waits for what could not be kept waits for nothing more.
-            core.revisions.markKept(queue.addedRevision)
             return failQueued(in: core) ?? .unopened(error)
         case .room(let shortage):
             core.admission.refusals.setShortage(shortage, at: LocalKeyspace.now())

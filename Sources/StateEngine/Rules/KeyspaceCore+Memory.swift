@@ -202,13 +202,13 @@ extension LocalKeyspace {
     /// Keeps what was published until storage has it, so that the end of the process does not lose it.
     ///
     /// Called before a reply shows it; it may wait for the disk. If it cannot be kept, storage gets it at
-    /// once; replies wait for that, also if storage is far behind.
+    /// once; replies wait for that, also if storage is far behind, but not if the store cannot be opened.
     ///
     /// - Returns: The last revision of what was to be kept.
     @discardableResult
     package func keepPublished() -> Int64 {
         let revision = queue.addedRevision
-        if queue.keepPublished(), queue.isNearlyStored {
+        if queue.keepPublished() && queue.isNearlyStored || queue.cannotOpen {
             withCore { $0.revisions.markKept(revision) }
         }
         return revision

@@ -173,7 +173,7 @@ struct DeferralLogFile {
     mutating func moveToFront(from place: Int, after checksum: UInt32) -> Bool {
         let count = end - place
         guard let bytes = readBytes(descriptor, count: count, at: place) else { return false }
-        // Order matters: whoever reads the file finds them at the one place or at the other.
+        // Order matters: after each write, the header names a place where they are.
         header.moved = .init(place: place, checksum: checksum)
         guard writeHeader(), write(bytes, at: DeferralLogHeader.byteCount) else { return false }
         header.moved?.place = DeferralLogHeader.byteCount

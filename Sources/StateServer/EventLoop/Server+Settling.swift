@@ -54,8 +54,8 @@ extension Server {
                     connection.outbound.held.fail(from: revision, error)
                     release(connection, durable: revision - 1)
                 // Release also what was not undone.
-                case .reopened, .unopened: release(connection, durable: core.revisions.durable)
-                case .room, .deferral, .unchanged: break
+                case .reopened: release(connection, durable: core.revisions.durable)
+                case .unopened, .room, .deferral, .unchanged: break
                 }
                 flushes.add(connection)
             }
