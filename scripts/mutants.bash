@@ -20,6 +20,18 @@ mutants=(
     's/let (code, isWhole) = checkpoint(SQLITE_CHECKPOINT_PASSIVE)/let (answer, isWhole) = checkpoint(SQLITE_CHECKPOINT_PASSIVE); let code = min(answer, SQLITE_OK)/'
     "STATED_DISK_TURNS=8" "a checkpoint that fails is named"
 
+    "late-sync"
+    "atomic: pages are read from the database before they are synced there"
+    "Sources/StateSQLite/Log/LogMover.swift"
+    's/mayEnd.wait()/mayEnd.wait(nanoseconds: 0)/'
+    "STATED_TEST=1" "MovedLogTests"
+
+    "unsynced-part"
+    "durable before acknowledged: a part of the log that is moved is not synced"
+    "Sources/StateSQLite/Log/WriteAheadLog.swift"
+    's/do { try connection.sync() } catch { partLoss = error }/partLoss = nil/'
+    "STATED_TEST=1" "MovedLogTests"
+
     "no-checksum"
     "never silent about storage: the checksum of a row is not looked at"
     "Sources/StateSQLite/History/HistoryReader.swift"

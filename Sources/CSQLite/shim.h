@@ -33,3 +33,38 @@ static inline int csqlite_sync(sqlite3 *database) {
     return file->pMethods->xSync(file, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
 #endif
 }
+
+/// Between a file of SQLite and its own methods.
+struct csqlite_checkpoint_hook {
+    sqlite3_io_methods methods;
+    const sqlite3_io_methods *own;
+    void (*body)(void *context);
+    void *context;
+};
+
+static inline int csqlite_control(sqlite3_file *file, int what, void *value) {
+    const struct csqlite_checkpoint_hook *hook = (const struct csqlite_checkpoint_hook *)file->pMethods;
+    if (what == SQLITE_FCNTL_CKPT_DONE) hook->body(hook->context);
+    return hook->own->xFileControl(file, what, value);
+}
+
+/// Calls `body` in each checkpoint of this connection, once it has written all pages, and before any connection reads these
+/// from the database instead of the log. Once for a connection; the hook must outlive it.
+/// https://www.sqlite.org/c3ref/c_fcntl_begin_atomic_write.html#sqlitefcntlckptdone
+static inline int csqlite_hook_checkpoint(
+    sqlite3 *database, struct csqlite_checkpoint_hook *hook, void (*body)(void *context), void *context
+) {
+    sqlite3_file *file = 0;
+    int code = sqlite3_file_control(database, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    if (code != SQLITE_OK) return code;
+    if (!file || !file->pMethods) return SQLITE_MISUSE;
+    hook->own = file->pMethods;
+    hook->methods = *hook->own;
+    // A later version may have more of them than there is room for.
+    if (hook->methods.iVersion > 3) hook->methods.iVersion = 3;
+    hook->methods.xFileControl = csqlite_control;
+    hook->body = body;
+    hook->context = context;
+    file->pMethods = &hook->methods;
+    return SQLITE_OK;
+}

@@ -89,10 +89,17 @@ import Testing
             }
         }
         faults.heal()
+        // Writers are refused until the commit thread has the store open again.
+        var refusal: (any Error)?
         let isTaken = eventually(within: .seconds(30)) {
-            (try? keyspace.apply([.set("end", [])])) != nil
+            do { try keyspace.apply([.set("end", [])]) } catch {
+                refusal = error
+                return false
+            }
+            return true
         }
-        try #require(isTaken && faults.cutCount == Int64(Self.cutCount))
+        try #require(isTaken, "\(String(describing: refusal))")
+        try #require(faults.cutCount == Int64(Self.cutCount))
         let last = keyspace.withCore { core in
             var receipt = core.makeReceipt()
             return Self.position(core, &receipt).revision

@@ -22,7 +22,7 @@ import Testing
         _ = try backing.load { _ in }
     }
 
-    private func commit(_ revision: Int64) throws {
+    private func commit(_ revision: Int64, to other: SQLiteBacking? = nil) throws {
         let change = BuiltBatch.Change(
             revision: revision,
             key: Array("k\(revision)".utf8),
@@ -32,7 +32,7 @@ import Testing
             time: Int64(time(nil)) * 1_000,
             previousRevision: 0
         )
-        try BuiltBatch([change]).commit(to: backing)
+        try BuiltBatch([change]).commit(to: other ?? backing)
     }
 
     /// Commits until the log is due.
@@ -89,5 +89,54 @@ import Testing
         let left = try StoredHistory(target).rows.map(\.revision)
         let expected = Array(1...newest + 1)
         #expect(Array(left.prefix(expected.count)) == expected, "STATED_TEST_SEED=\(seed)")
+    }
+
+    /// Pages that were lost may not be read, or the next commit builds on older ones.
+    @Test(arguments: Seed.each(4))
+    func `atomic: pages are read from the database once they are synced there`(seed: UInt64) throws
+    {
+        let newest = try fill()
+        faults.fail(.sync, of: .database, .reverting)
+        try move()
+        try #require(faults.failedCount == 1)
+        var other: SQLiteConnection? = try SQLiteConnection(path: "\(data)/stated.db")
+        #expect(try other?.text("PRAGMA integrity_check") == "ok")
+        let rows = try other?.text("SELECT count(*) || ' of ' || max(revision) FROM history")
+        other = nil
+        #expect(rows == "\(newest) of \(newest)", "STATED_TEST_SEED=\(seed)")
+        try commit(newest + 1)
+        backing.close()
+        #expect(try StoredHistory(data).rows.map(\.revision) == Array(1...newest + 1))
+    }
+
+    /// SQLite syncs the database only if it has moved all of the log, and here another process reads.
+    @Test(arguments: Seed.each(4))
+    func `durable before told: a part of the log is synced where it is moved`(seed: UInt64) throws {
+        let store = directory.path(of: "part")
+        let faults = try Faults(below: store)
+        var limits = LogLimits()
+        limits.checkpointByteCount = 64 << 10
+        limits.movesAside = false
+        let backing = SQLiteBacking(directory: store, logLimits: limits)
+        _ = try backing.load { _ in }
+        for revision in 1...8 as ClosedRange<Int64> { try commit(revision, to: backing) }
+        var reader: SQLiteConnection? = try SQLiteConnection(path: "\(store)/stated.db")
+        try reader?.execute("BEGIN")
+        #expect(try reader?.text("SELECT count(*) FROM history") == "8")
+        var newest: Int64 = 8
+        while !backing.needsMaintenance {
+            newest += 1
+            try commit(newest, to: backing)
+        }
+        faults.fail(.sync, of: .database, .reverting)
+        backing.maintain()
+        #expect(faults.failedCount == 1)
+        let error = try #require(throws: StateError.self) { try commit(newest + 1, to: backing) }
+        #expect(error.isOutcomeUnknown)
+        reader = nil
+        try backing.reopen(after: newest) { _ in }
+        try commit(newest + 1, to: backing)
+        backing.close()
+        #expect(try StoredHistory(store).rows.map(\.revision) == Array(1...newest + 1))
     }
 }

@@ -161,7 +161,10 @@ extension OpenStore {
         // Otherwise a header torn while the log restarts would look like damage: see
         // ``checkpoint(acknowledges:)``.
         progress.acknowledgeAll(to: log.end)
-        try log.cutBack(syncCompaction)
+        try log.cutBack {
+            try requireNoFault()
+            try syncCompaction()
+        }
         return before - log.status.databaseByteCount - log.status.logByteCount
     }
 

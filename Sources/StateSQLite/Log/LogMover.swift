@@ -5,11 +5,15 @@ import Synchronization
 
 /// Moves a part of the log into the database on a thread of its own, while commits go on.
 ///
-/// The pages are synced, too, so that the rest takes a commit little time. It moves at most what was
-/// committed when it began: a read transaction keeps SQLite from going further. Why that matters
-/// says ``OpenStore/checkpoint(acknowledges:)``. The log is not restarted: that takes a checkpoint
-/// between two commits, which then has little left to move.
+/// It moves at most what was committed when it began: a read transaction keeps SQLite from going
+/// further. Why that matters says ``OpenStore/checkpoint(acknowledges:)``. The log is not restarted:
+/// that takes a checkpoint between two commits, which then has little left to move.
 /// https://www.sqlite.org/c3ref/wal_checkpoint_v2.html
+///
+/// The pages are synced before commits read them from the database. SQLite would sync only a log
+/// that it has moved whole, and a sync that fails drops pages: a commit that reads older ones in
+/// their place would build on them. So if it fails, the thread stays inside the checkpoint until
+/// ``wait()``, between two commits, and the store must be reopened before the next.
 ///
 /// It does not sync the log, as a checkpoint usually does first: what it moves is on stable storage.
 /// A sync of the log on this thread could fail on behalf of a commit that is just being written: the
@@ -22,7 +26,10 @@ final class LogMover: @unchecked Sendable {
     private let mover: SQLiteConnection
     private let reader: SQLiteConnection
     private let thread = WorkerThread(name: "checkpoint", stackByteCount: 256 << 10)
+    /// Or waits for ``wait()``.
     private let hasEnded = Atomic(true)
+    private var syncFailure: SQLiteFailure?
+    private var mayEnd = BlockingSemaphore()
     private var result: Result<Int, SQLiteFailure>?
     /// Whether the result was not taken yet.
     private(set) var isMoving = false
@@ -39,6 +46,10 @@ final class LogMover: @unchecked Sendable {
         reader = try connection.another()
         try mover.set("synchronous=OFF", "wal_autocheckpoint=0")
         for opened in [mover, reader] { try opened.execute(LogMover.anyRead) }
+        try mover.hookCheckpoint(Unmanaged.passUnretained(self).toOpaque()) { context in
+            guard let context else { return }
+            Unmanaged<LogMover>.fromOpaque(context)._withUnsafeGuaranteedRef { $0.syncPages() }
+        }
     }
 
     private static let anyRead = "SELECT 1 FROM sqlite_schema LIMIT 1"
@@ -57,6 +68,7 @@ final class LogMover: @unchecked Sendable {
             return false
         }
         hasEnded.store(false, ordering: .relaxed)
+        (syncFailure, mayEnd) = (nil, BlockingSemaphore())
         isMoving = thread.tryStart { [self] in
             result = .some(move())
             hasEnded.store(true, ordering: .releasing)
@@ -79,6 +91,7 @@ final class LogMover: @unchecked Sendable {
     /// - Complexity: The time of a checkpoint.
     func wait() -> Result<Int, SQLiteFailure>? {
         guard isMoving else { return nil }
+        mayEnd.signal()
         thread.join()
         isMoving = false
         endReading()
@@ -95,15 +108,21 @@ final class LogMover: @unchecked Sendable {
             &frameCount,
             &movedCount
         )
+        if let syncFailure { return .failure(syncFailure) }
         guard code == SQLITE_OK else {
             return .failure(mover.failure(code, during: "checkpoint"))
         }
-        return Result {
-            // SQLite itself syncs nothing here, and the log cannot be restarted before this: the
-            // reader keeps it.
-            () throws(SQLiteFailure) -> Int in
+        return .success(Int(movedCount))
+    }
+
+    /// In the checkpoint, when the pages are written.
+    private func syncPages() {
+        do {
             try mover.sync()
-            return Int(movedCount)
+        } catch {
+            syncFailure = error
+            hasEnded.store(true, ordering: .releasing)
+            mayEnd.wait()
         }
     }
 

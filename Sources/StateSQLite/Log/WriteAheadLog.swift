@@ -28,8 +28,8 @@ final class WriteAheadLog {
     private var wasMoved = false
     /// Whether all of the log is in the database.
     private(set) var isMoved = false
-    /// Whether a part of the log is in the database that the last successful sync may not cover.
-    var isPartlyMoved = false
+    /// Why pages that count as moved may be old in the database, until the store is reopened.
+    private(set) var partLoss: SQLiteFailure?
     private(set) var status = StorageStatus()
     /// Whether the last checkpoint had no room to extend the database.
     private(set) var isDatabaseFull = false
@@ -118,7 +118,6 @@ final class WriteAheadLog {
 
     private func didRestart() {
         wasMoved = false
-        isPartlyMoved = false
         dueFrameCount = limits.checkpointByteCount / frameByteCount
         status.checkpointFailure = nil
     }
@@ -186,7 +185,8 @@ final class WriteAheadLog {
     @discardableResult
     func checkpoint() -> SQLiteFailure? {
         let (code, isWhole) = checkpoint(SQLITE_CHECKPOINT_PASSIVE)
-        let failure = code == SQLITE_OK ? nil : connection.failure(code, during: "checkpoint")
+        let failure =
+            partLoss ?? (code == SQLITE_OK ? nil : connection.failure(code, during: "checkpoint"))
         isDatabaseFull = code & 0xFF == SQLITE_FULL
         let limit = limits.checkpointByteCount / frameByteCount
         // Not again at each commit, if the log cannot be restarted.
@@ -199,7 +199,6 @@ final class WriteAheadLog {
             status.checkpointFailure = nil
         }
         isMoved = code == SQLITE_OK && isWhole
-        isPartlyMoved = !isMoved && (isPartlyMoved || code == SQLITE_OK)
         wasMoved = wasMoved || isMoved
         noteSizes()
         return failure.flatMap { $0.isOfSync ? $0 : nil }
@@ -222,9 +221,12 @@ final class WriteAheadLog {
 
     /// Runs a checkpoint; returns whether all of the log is now in the database.
     private func checkpoint(_ mode: Int32) -> (code: Int32, isWhole: Bool) {
-        var frames: Int32 = 0
-        var moved: Int32 = 0
+        var (frames, moved): (Int32, Int32) = (0, 0)
         let code = sqlite3_wal_checkpoint_v2(connection.handle, "main", mode, &frames, &moved)
+        // SQLite syncs the database only if it has moved all.
+        if moved < frames, code == SQLITE_OK || code == SQLITE_BUSY {
+            do { try connection.sync() } catch { partLoss = error }
+        }
         return (code, moved >= frames)
     }
 

@@ -23,12 +23,11 @@ extension OpenStore {
     }
 
     func didMove(_ result: Result<Int, SQLiteFailure>) {
-        log.isPartlyMoved = true
         switch result {
         case .success(let count) where log.isRestLong(after: count):
             if !beginMoving() { checkpoint() }
         case .failure(let failure) where failure.isOfSync:
-            didFailToSync(failure)
+            unknown(failure)
         case .success, .failure:
             // It moves the rest, or finds out what the reason is.
             checkpoint()
@@ -37,16 +36,8 @@ extension OpenStore {
 
     /// Waits until no other thread moves the log.
     func waitForMover() {
-        guard let result = mover?.wait() else { return }
-        log.isPartlyMoved = true
-        if case .failure(let failure) = result, failure.isOfSync { didFailToSync(failure) }
-    }
-
-    /// The pages that were to be synced may be lost, and the next sync would not report it.
-    ///
-    /// It does no harm if a checkpoint has all of the log to move again: then this is only noted.
-    private func didFailToSync(_ failure: SQLiteFailure) {
-        if progress.hasUnsyncedCompaction || log.isPartlyMoved { unknown(failure) }
+        guard case .failure(let failure)? = mover?.wait() else { return }
+        if failure.isOfSync { unknown(failure) }
     }
 
     private func acknowledgeCompaction() {
@@ -61,11 +52,12 @@ extension OpenStore {
     /// damaged log, whose older pages would hide newer ones of the database; nor would it recognise
     /// the pages if the header were torn when the log was restarted.
     ///
-    /// If a sync fails, the kernel may drop the pages, and the next sync reports nothing. Nobody
-    /// would know this of a transaction that is not acknowledged, such as a step of compaction:
-    /// what is appended after the gap is ignored at the next start, and a page that is read back
-    /// from it is an old one. Nor would anybody know it of pages that an earlier checkpoint has
-    /// moved, which this one does not move again. So the store must then be reopened.
+    /// If a sync fails, the kernel may drop the pages, and the next sync reports nothing. That does
+    /// no harm if the next checkpoint moves them again. But nobody would know it of a transaction
+    /// that is not acknowledged, such as a step of compaction: what is appended after the gap is
+    /// ignored at the next start, and a page that is read back from it is an old one. Nor would a
+    /// checkpoint move a part of the log again that counts as moved. So the store must then be
+    /// reopened.
     ///
     /// - Parameter acknowledges: False if a transaction has just failed because the disk is full; a
     ///   checkpoint may free space.
@@ -78,7 +70,7 @@ extension OpenStore {
         if log.isDatabaseFull, room.noteFull(byteCount: 0) { failure = log.checkpoint() }
         room.look()
         if let failure {
-            didFailToSync(failure)
+            if progress.hasUnsyncedCompaction || log.partLoss != nil { unknown(failure) }
         } else if log.isMoved, progress.hasUnsyncedCompaction {
             // It synced the log first.
             progress.acknowledgeAll(to: log.end)

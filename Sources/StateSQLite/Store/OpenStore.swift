@@ -74,6 +74,7 @@ final class OpenStore {
     /// Throws if nothing may be written any more.
     func requireNoFault() throws {
         if let fault { throw fault }
+        if let loss = log.partLoss { throw unknown(loss) }
     }
 
     // MARK: Commits

@@ -10,6 +10,7 @@ package final class SQLiteConnection {
     let handle: OpaquePointer
     /// Held until the connection is closed: properties are released after the body of `deinit`.
     private let lock: OwnerLock?
+    private var checkpointHook: UnsafeMutablePointer<csqlite_checkpoint_hook>?
 
     /// Opens the file at `path`, which must exist; reads and locks nothing yet.
     ///
@@ -47,7 +48,10 @@ package final class SQLiteConnection {
 
     // Statements retain their connection, so none is left here, and closing cannot fail because of
     // them.
-    deinit { sqlite3_close(handle) }
+    deinit {
+        sqlite3_close(handle)
+        checkpointHook?.deallocate()
+    }
 
     /// Another connection to the same file, for another thread.
     func another() throws(SQLiteFailure) -> SQLiteConnection {
@@ -68,6 +72,26 @@ package final class SQLiteConnection {
     func sync() throws(SQLiteFailure) {
         let code = csqlite_sync(handle)
         guard code == SQLITE_OK else { throw failure(code, during: "sync") }
+    }
+
+    /// Has a function called in each checkpoint of this connection.
+    ///
+    /// All pages are written then, and other connections still read these from the log. Once for a
+    /// connection.
+    ///
+    /// - Parameters:
+    ///   - context: What the function gets; it outlives the connection.
+    ///   - body: Uses the database file at most.
+    /// - Throws: SQLite's error; nothing is called then.
+    func hookCheckpoint(
+        _ context: UnsafeMutableRawPointer,
+        _ body: @escaping @convention(c) (UnsafeMutableRawPointer?) -> Void
+    ) throws(SQLiteFailure) {
+        precondition(checkpointHook == nil, "the connection has a hook already")
+        let hook = UnsafeMutablePointer<csqlite_checkpoint_hook>.allocate(capacity: 1)
+        checkpointHook = hook
+        let code = csqlite_hook_checkpoint(handle, hook, body, context)
+        guard code == SQLITE_OK else { throw failure(code, during: "hook") }
     }
 
     /// Whether a transaction is open.
