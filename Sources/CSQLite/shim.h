@@ -34,13 +34,24 @@ static inline int csqlite_sync(sqlite3 *database) {
 #endif
 }
 
-/// Between a file of SQLite and its own methods.
+/// Between the database file of a connection and its own methods.
 struct csqlite_checkpoint_hook {
     sqlite3_io_methods methods;
     const sqlite3_io_methods *own;
+    int most_unsynced, unsynced;
     void (*body)(void *context);
     void *context;
 };
+
+static inline int csqlite_write(sqlite3_file *file, const void *bytes, int count, sqlite3_int64 offset) {
+    struct csqlite_checkpoint_hook *hook = (struct csqlite_checkpoint_hook *)file->pMethods;
+    int code = hook->own->xWrite(file, bytes, count, offset);
+    if (code != SQLITE_OK) return code;
+    hook->unsynced += count;
+    if (hook->unsynced < hook->most_unsynced) return SQLITE_OK;
+    hook->unsynced = 0;
+    return hook->own->xSync(file, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
+}
 
 static inline int csqlite_control(sqlite3_file *file, int what, void *value) {
     const struct csqlite_checkpoint_hook *hook = (const struct csqlite_checkpoint_hook *)file->pMethods;
@@ -48,11 +59,11 @@ static inline int csqlite_control(sqlite3_file *file, int what, void *value) {
     return hook->own->xFileControl(file, what, value);
 }
 
-/// Calls `body` in each checkpoint of this connection, once it has written all pages, and before any connection reads these
-/// from the database instead of the log. Once for a connection; the hook must outlive it.
-/// https://www.sqlite.org/c3ref/c_fcntl_begin_atomic_write.html#sqlitefcntlckptdone
+/// In each checkpoint of this connection, syncs the database after `most_unsynced` bytes, and calls `body` once all pages are
+/// written, and before any connection reads these from the database instead of the log. Once for a connection; the hook must
+/// outlive it. https://www.sqlite.org/c3ref/c_fcntl_begin_atomic_write.html#sqlitefcntlckptdone
 static inline int csqlite_hook_checkpoint(
-    sqlite3 *database, struct csqlite_checkpoint_hook *hook, void (*body)(void *context), void *context
+    sqlite3 *database, struct csqlite_checkpoint_hook *hook, int most_unsynced, void (*body)(void *context), void *context
 ) {
     sqlite3_file *file = 0;
     int code = sqlite3_file_control(database, "main", SQLITE_FCNTL_FILE_POINTER, &file);
@@ -62,7 +73,10 @@ static inline int csqlite_hook_checkpoint(
     hook->methods = *hook->own;
     // A later version may have more of them than there is room for.
     if (hook->methods.iVersion > 3) hook->methods.iVersion = 3;
+    hook->methods.xWrite = csqlite_write;
     hook->methods.xFileControl = csqlite_control;
+    hook->most_unsynced = most_unsynced;
+    hook->unsynced = 0;
     hook->body = body;
     hook->context = context;
     file->pMethods = &hook->methods;

@@ -22,11 +22,15 @@ import Testing
         _ = try backing.load { _ in }
     }
 
-    private func commit(_ revision: Int64, to other: SQLiteBacking? = nil) throws {
+    private func commit(
+        _ revision: Int64,
+        to other: SQLiteBacking? = nil,
+        byteCount: Int = 300
+    ) throws {
         let change = BuiltBatch.Change(
             revision: revision,
             key: Array("k\(revision)".utf8),
-            value: [UInt8](repeating: UInt8(revision % 256), count: 300),
+            value: [UInt8](repeating: UInt8(revision % 256), count: byteCount),
             created: revision,
             version: 1,
             time: Int64(time(nil)) * 1_000,
@@ -138,5 +142,38 @@ import Testing
         try commit(newest + 1, to: backing)
         backing.close()
         #expect(try StoredHistory(store).rows.map(\.revision) == Array(1...newest + 1))
+    }
+
+    /// Pages are synced in pieces; what a failed one takes is not counted as moved.
+    @Test(arguments: Seed.each(4))
+    func `durable before told: a sync that fails between the pages takes none of them`(
+        seed: UInt64
+    ) throws {
+        let store = directory.path(of: "long")
+        let faults = try Faults(below: store)
+        var limits = LogLimits()
+        limits.checkpointByteCount = 1 << 20
+        let backing = SQLiteBacking(directory: store, logLimits: limits)
+        _ = try backing.load { _ in }
+        var newest: Int64 = 0
+        while !backing.needsMaintenance {
+            newest += 1
+            try commit(newest, to: backing, byteCount: 50_000)
+        }
+        faults.fail(.sync, number: 2, of: .database, .reverting)
+        backing.maintain()
+        try #require(eventually { backing.needsMaintenance })
+        try #require(faults.failedCount == 1)
+        var other: SQLiteConnection? = try SQLiteConnection(path: "\(store)/stated.db")
+        #expect(try other?.text("PRAGMA integrity_check") == "ok")
+        other = nil
+        try commit(newest + 1, to: backing)
+        backing.maintain()
+        let error = try #require(throws: StateError.self) { try commit(newest + 2, to: backing) }
+        #expect(error.isOutcomeUnknown)
+        try backing.reopen(after: newest + 1) { _ in }
+        backing.close()
+        let left = try StoredHistory(store).rows.map(\.revision)
+        #expect(left == Array(1...newest + 1), "STATED_TEST_SEED=\(seed)")
     }
 }

@@ -246,16 +246,16 @@ extension CommitQueue {
 
     /// Compacts a piece after a commit that took `duration` nanoseconds, if enough has gathered.
     ///
-    /// The piece takes as long as the commit, so compaction takes at most half of the time; four
-    /// times as long if it lags far behind. Until it lags so far that the store would outgrow its
-    /// bound, a piece takes 2 ms at most, so that no writer waits longer for it.
+    /// The piece takes half as long as the commit, so compaction takes at most a third of the time;
+    /// four times as long as the commit if it lags far behind. Until it lags so far that the store
+    /// would outgrow its bound, a piece takes 2 ms at most, so that no writer waits longer for it.
     func compactBetweenCommits(_ compaction: inout Compaction, after duration: Int64) {
         lookForCompaction(&compaction)
         let start = clinux_monotonic_nanoseconds()
         guard isAsked(compaction) || compaction.need.isDue && start >= compaction.retryAt else {
             return
         }
-        let share = compaction.need.isUrgent ? duration * 4 : duration
+        let share = compaction.need.isUrgent ? duration * 4 : duration / 2
         let longest = compaction.need.isOverdue ? Int64.max : 2_000_000
         let limit = min(share, longest)
         compact(&compaction) { clinux_monotonic_nanoseconds() - start < limit }

@@ -74,23 +74,23 @@ package final class SQLiteConnection {
         guard code == SQLITE_OK else { throw failure(code, during: "sync") }
     }
 
-    /// Has a function called in each checkpoint of this connection.
-    ///
-    /// All pages are written then, and other connections still read these from the log. Once for a
-    /// connection.
+    /// Changes the checkpoints of this connection; once for a connection.
     ///
     /// - Parameters:
-    ///   - context: What the function gets; it outlives the connection.
-    ///   - body: Uses the database file at most.
+    ///   - byteCount: After so many bytes of pages, the database is synced.
+    ///   - context: What `body` gets; it outlives the connection.
+    ///   - body: Called when all pages are written, and other connections still read these from the
+    ///     log.
     /// - Throws: SQLite's error; nothing is called then.
     func hookCheckpoint(
+        syncingEach byteCount: Int,
         _ context: UnsafeMutableRawPointer,
         _ body: @escaping @convention(c) (UnsafeMutableRawPointer?) -> Void
     ) throws(SQLiteFailure) {
         precondition(checkpointHook == nil, "the connection has a hook already")
         let hook = UnsafeMutablePointer<csqlite_checkpoint_hook>.allocate(capacity: 1)
         checkpointHook = hook
-        let code = csqlite_hook_checkpoint(handle, hook, body, context)
+        let code = csqlite_hook_checkpoint(handle, hook, Int32(byteCount), body, context)
         guard code == SQLITE_OK else { throw failure(code, during: "hook") }
     }
 
