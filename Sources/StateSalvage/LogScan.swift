@@ -38,6 +38,8 @@ struct LogScan {
     private var found: [Frame] = []
     /// The last frame as it is in the file, if it does not match its checksum.
     private var damaged: Frame?
+    /// The last frame, if it is damaged, or its checksum: the next one shows which.
+    private var doubtful: (bytes: [UInt8], sums: [LogChecksum], stored: LogChecksum)?
     /// The checksums that the next frame may continue: the stored one, or the correct one.
     private var before: [LogChecksum]
     /// Repairing a frame takes some milliseconds.
@@ -98,8 +100,9 @@ struct LogScan {
             return sum
         }
         var frame = Frame(number: number, offset: offset, pageCount: 0, isWhole: false)
+        defer { if frame.isWhole || !isOurs { doubtful = nil } }
         if let match = sums.firstIndex(of: stored) {
-            if match > 0 { makeLastWhole(before: number) }
+            if match > 0 { makeLastWhole(before: number) } else { repairLast() }
             before = [stored]
             frame.read(bytes)
             frame.isWhole = true
@@ -108,7 +111,9 @@ struct LogScan {
             before = [stored] + sums
             frame.read(bytes)
             damaged = frame
-            if let repair = repair(bytes, sums, stored) { frame.take(repair, bytes) }
+            let isInDoubt = sums.contains { $0.isByteAway(from: stored) }
+            doubtful = isInDoubt ? (bytes, sums, stored) : nil
+            if !isInDoubt, let repair = repair(bytes, sums, stored) { frame.take(repair, bytes) }
         } else {
             before = []
         }
@@ -124,14 +129,20 @@ struct LogScan {
         found[found.count - 1] = whole
     }
 
+    /// The checksum stored in the previous frame was right.
+    private mutating func repairLast() {
+        guard let last = doubtful, let repair = repair(last.bytes, last.sums, last.stored) else {
+            return
+        }
+        found[found.count - 1].take(repair, last.bytes)
+    }
+
     private mutating func repair(
         _ bytes: [UInt8],
         _ sums: [LogChecksum],
         _ stored: LogChecksum
     ) -> LogRepair? {
-        // If the stored checksum may be wrong, the next frame shows it.
-        guard repairsLeft > 0, !sums.isEmpty, !sums.contains(where: { $0.isByteAway(from: stored) })
-        else { return nil }
+        guard repairsLeft > 0, !sums.isEmpty else { return nil }
         repairsLeft -= 1
         let found = sums.flatMap { LogRepair.all(of: bytes, $0, stored) }
         if found.count < 2 { return found.first }
