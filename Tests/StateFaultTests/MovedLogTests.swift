@@ -176,4 +176,38 @@ import Testing
         let left = try StoredHistory(store).rows.map(\.revision)
         #expect(left == Array(1...newest + 1), "STATED_TEST_SEED=\(seed)")
     }
+
+    /// A commit waits for the thread then; what it lost must not be read, and the log not be restarted.
+    @Test(arguments: Seed.each(4))
+    func `durable before told: a failed sync is known before a commit into a full log`(
+        seed: UInt64
+    ) throws {
+        let store = directory.path(of: "full")
+        let faults = try Faults(below: store)
+        var limits = LogLimits()
+        limits.checkpointByteCount = 64 << 10
+        limits.byteCount = 96 << 10
+        let backing = SQLiteBacking(directory: store, logLimits: limits)
+        _ = try backing.load { _ in }
+        var newest: Int64 = 0
+        while !backing.needsMaintenance {
+            newest += 1
+            try commit(newest, to: backing)
+        }
+        faults.fail(.sync, of: .database, .reverting)
+        backing.maintain()
+        try #require(eventually { faults.failedCount == 1 })
+        let error = try #require(throws: StateError.self) {
+            for _ in 0..<100 {
+                try commit(newest + 1, to: backing)
+                newest += 1
+            }
+        }
+        #expect(error.isOutcomeUnknown)
+        try backing.reopen(after: newest) { _ in }
+        try commit(newest + 1, to: backing)
+        backing.close()
+        let left = try StoredHistory(store).rows.map(\.revision)
+        #expect(left == Array(1...newest + 1), "STATED_TEST_SEED=\(seed)")
+    }
 }

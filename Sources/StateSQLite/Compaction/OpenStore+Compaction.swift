@@ -147,8 +147,8 @@ extension OpenStore {
     ///
     /// - Returns: By how many bytes database and log became smaller.
     func shrink() throws -> Int64 {
-        try requireNoFault()
         waitForMover()
+        try requireNoFault()
         let before = log.status.databaseByteCount + log.status.logByteCount
         try checkRoom()
         try attempt { () throws(SQLiteFailure) in

@@ -96,7 +96,7 @@ extension OpenStore {
         waitForMover()
         mover = nil
         // Other files now have the names of the store's files; they must not be written.
-        guard fault == nil, files.finding == nil else { return log.status }
+        guard fault == nil, log.partLoss == nil, files.finding == nil else { return log.status }
         var unrecorded: String?
         do {
             try recordStop()

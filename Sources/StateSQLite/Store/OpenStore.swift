@@ -86,8 +86,8 @@ final class OpenStore {
         pendingFileList: PendingFileListChange = .keep,
         _ source: ((borrowing StoredChange) throws -> Void) throws -> Void
     ) throws {
-        try requireNoFault()
         if log.isFull { waitForMover() }
+        try requireNoFault()
         try log.requireRoom()
         let before = cuts
         var written = Written(revision: progress.revision)
