@@ -20,6 +20,13 @@ static inline void csqlite_sync_to_the_disk(sqlite3 *database) {
 #endif
 }
 
+/// How a file's data is synced, as csqlite_sync_to_the_disk asks for it.
+#if defined(__APPLE__)
+enum { CSQLITE_SYNC_DATA = SQLITE_SYNC_FULL | SQLITE_SYNC_DATAONLY };
+#else
+enum { CSQLITE_SYNC_DATA = SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY };
+#endif
+
 /// Syncs the database file through SQLite's own descriptor: closing another one would drop its locks.
 /// https://www.sqlite.org/c3ref/c_fcntl_begin_atomic_write.html#sqlitefcntlfilepointer
 static inline int csqlite_sync(sqlite3 *database) {
@@ -27,11 +34,7 @@ static inline int csqlite_sync(sqlite3 *database) {
     int code = sqlite3_file_control(database, "main", SQLITE_FCNTL_FILE_POINTER, &file);
     if (code != SQLITE_OK) return code;
     if (!file || !file->pMethods) return SQLITE_MISUSE;
-#if defined(__APPLE__)
-    return file->pMethods->xSync(file, SQLITE_SYNC_FULL | SQLITE_SYNC_DATAONLY);
-#else
-    return file->pMethods->xSync(file, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
-#endif
+    return file->pMethods->xSync(file, CSQLITE_SYNC_DATA);
 }
 
 /// Between the database file of a connection and its own methods.
@@ -50,7 +53,7 @@ static inline int csqlite_write(sqlite3_file *file, const void *bytes, int count
     hook->unsynced += count;
     if (hook->unsynced < hook->most_unsynced) return SQLITE_OK;
     hook->unsynced = 0;
-    return hook->own->xSync(file, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
+    return hook->own->xSync(file, CSQLITE_SYNC_DATA);
 }
 
 static inline int csqlite_control(sqlite3_file *file, int what, void *value) {

@@ -42,13 +42,31 @@ import Testing
     /// Commits until the log is due.
     ///
     /// - Returns: The newest revision.
-    private func fill() throws -> Int64 {
-        var newest: Int64 = 0
-        while !backing.needsMaintenance {
+    private func fill(
+        _ other: SQLiteBacking? = nil,
+        after revision: Int64 = 0,
+        byteCount: Int = 300
+    ) throws -> Int64 {
+        var newest = revision
+        while !(other ?? backing).needsMaintenance {
             newest += 1
-            try commit(newest)
+            try commit(newest, to: other, byteCount: byteCount)
         }
         return newest
+    }
+
+    /// Another store, and the disk that it is on.
+    private func makeStore(
+        _ path: String,
+        _ set: (inout LogLimits) -> Void
+    ) throws -> (SQLiteBacking, Faults) {
+        let faults = try Faults(below: path)
+        var limits = LogLimits()
+        limits.checkpointByteCount = 64 << 10
+        set(&limits)
+        let backing = SQLiteBacking(directory: path, logLimits: limits)
+        _ = try backing.load { _ in }
+        return (backing, faults)
     }
 
     /// Has most of the log moved, and waits for that.
@@ -117,21 +135,12 @@ import Testing
     @Test(arguments: Seed.each(4))
     func `durable before told: a part of the log is synced where it is moved`(seed: UInt64) throws {
         let store = directory.path(of: "part")
-        let faults = try Faults(below: store)
-        var limits = LogLimits()
-        limits.checkpointByteCount = 64 << 10
-        limits.movesAside = false
-        let backing = SQLiteBacking(directory: store, logLimits: limits)
-        _ = try backing.load { _ in }
+        let (backing, faults) = try makeStore(store) { $0.movesAside = false }
         for revision in 1...8 as ClosedRange<Int64> { try commit(revision, to: backing) }
         var reader: SQLiteConnection? = try SQLiteConnection(path: "\(store)/stated.db")
         try reader?.execute("BEGIN")
         #expect(try reader?.text("SELECT count(*) FROM history") == "8")
-        var newest: Int64 = 8
-        while !backing.needsMaintenance {
-            newest += 1
-            try commit(newest, to: backing)
-        }
+        let newest = try fill(backing, after: 8)
         faults.fail(.sync, of: .database, .reverting)
         backing.maintain()
         #expect(faults.failedCount == 1)
@@ -150,16 +159,8 @@ import Testing
         seed: UInt64
     ) throws {
         let store = directory.path(of: "long")
-        let faults = try Faults(below: store)
-        var limits = LogLimits()
-        limits.checkpointByteCount = 1 << 20
-        let backing = SQLiteBacking(directory: store, logLimits: limits)
-        _ = try backing.load { _ in }
-        var newest: Int64 = 0
-        while !backing.needsMaintenance {
-            newest += 1
-            try commit(newest, to: backing, byteCount: 50_000)
-        }
+        let (backing, faults) = try makeStore(store) { $0.checkpointByteCount = 1 << 20 }
+        let newest = try fill(backing, byteCount: 50_000)
         faults.fail(.sync, number: 2, of: .database, .reverting)
         backing.maintain()
         try #require(eventually { backing.needsMaintenance })
@@ -183,17 +184,8 @@ import Testing
         seed: UInt64
     ) throws {
         let store = directory.path(of: "full")
-        let faults = try Faults(below: store)
-        var limits = LogLimits()
-        limits.checkpointByteCount = 64 << 10
-        limits.byteCount = 96 << 10
-        let backing = SQLiteBacking(directory: store, logLimits: limits)
-        _ = try backing.load { _ in }
-        var newest: Int64 = 0
-        while !backing.needsMaintenance {
-            newest += 1
-            try commit(newest, to: backing)
-        }
+        let (backing, faults) = try makeStore(store) { $0.byteCount = 96 << 10 }
+        var newest = try fill(backing)
         faults.fail(.sync, of: .database, .reverting)
         backing.maintain()
         try #require(eventually { faults.failedCount == 1 })
@@ -209,5 +201,22 @@ import Testing
         backing.close()
         let left = try StoredHistory(store).rows.map(\.revision)
         #expect(left == Array(1...newest + 1), "STATED_TEST_SEED=\(seed)")
+    }
+
+    /// It waits for the thread, too, and would make a new database of pages that were lost.
+    @Test(arguments: Seed.each(4))
+    func `durable before told: a failed sync is known before the database is rewritten`(
+        seed: UInt64
+    ) throws {
+        let newest = try fill()
+        faults.fail(.sync, of: .database, .reverting)
+        backing.maintain()
+        try #require(eventually { faults.failedCount == 1 })
+        let error = try #require(throws: StateError.self) { try backing.shrink() }
+        #expect(error.isOutcomeUnknown)
+        try backing.reopen(after: newest) { _ in }
+        backing.close()
+        let left = try StoredHistory(data).rows.map(\.revision)
+        #expect(left == Array(1...newest), "STATED_TEST_SEED=\(seed)")
     }
 }

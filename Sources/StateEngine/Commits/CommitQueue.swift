@@ -114,7 +114,7 @@ final class CommitQueue: Sendable {
 
     // MARK: The keyspace's side
 
-    /// The newest revision that somebody may see before storage has it; 0 if there is none.
+    /// The newest revision that may be published before storage has it; 0 if there is none.
     var addedRevision: Int64 { added.load(ordering: .relaxed) }
 
     /// Whether the commit thread has nothing to do.

@@ -91,7 +91,7 @@ public final class LocalKeyspace: WaitableKeyspace {
     /// The history, if the backing keeps one.
     package var history: (any HistoryBacking)? { queue.capabilities.history }
 
-    /// The newest revision that somebody may see before storage has it; 0 if there is none.
+    /// The newest revision that may be published before storage has it; 0 if there is none.
     package var addedRevision: Int64 { queue.addedRevision }
 
     // MARK: The keyspace's own state

@@ -26,7 +26,7 @@ final class LogMover: @unchecked Sendable {
     private let mover: SQLiteConnection
     private let reader: SQLiteConnection
     private let thread = WorkerThread(name: "checkpoint", stackByteCount: 256 << 10)
-    /// Or waits for ``wait()``.
+    /// Whether the thread has ended, or waits for ``wait()`` because the sync failed.
     private let hasEnded = Atomic(true)
     private var syncFailure: SQLiteFailure?
     private var mayEnd = BlockingSemaphore()
