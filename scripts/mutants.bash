@@ -35,7 +35,7 @@ mutants=(
     "no-checksum"
     "never silent about storage: the checksum of a row is not looked at"
     "Sources/StateSQLite/History/HistoryReader.swift"
-    's/guard sqlite3_value_int64(columns\[12\]) == Int64(RowChecksum.of(change)) else/guard columns[12] != nil else/'
+    's/guard sqlite3_value_int64(columns\[13\]) == Int64(RowChecksum.of(change)) else/guard columns[13] != nil else/'
     "STATED_FLIPS=2000" "[Ff]lip"
 
     "early-read"

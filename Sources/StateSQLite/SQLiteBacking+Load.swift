@@ -224,14 +224,19 @@ extension SQLiteBacking {
         loading.begin(expecting: expected)
         // Runs on another core while this thread reads the rows.
         let quickCheck = try QuickCheck(path: location.database, under: lock)
-        let rows: (rowCount: Int64, revision: Int64)
+        let rows: HistoryReader.Summary
         do {
-            rows = try HistoryReader.readAll(connection, lookingAhead: lookAhead) { change in
+            rows = try HistoryReader.readAll(
+                connection,
+                compacted: compacted,
+                lookingAhead: lookAhead
+            ) { change in
                 if change.revision > compacted { cuts.read(change) }
                 loaded.read(change)
                 receive(change)
                 loading.noteRow()
             }
+            loaded.retained = rows.retained
         } catch {
             quickCheck.cancel()
             throw error

@@ -221,8 +221,10 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// Whether the log is long enough to be moved, or its status is not recorded yet.
     public var needsMaintenance: Bool {
         guard let open else { return false }
-        return open.isLogDue || compactionNeed.isWorthwhile
-            || gauges.storage != open.log.status
+        let need = compactionNeed
+        let isNew = need.isWorthwhile && !compactionGoal.wasWorthwhile
+        compactionGoal.wasWorthwhile = need.isWorthwhile
+        return open.isLogDue || need.isDue || isNew || gauges.storage != open.log.status
     }
 
     /// Sizes on disk, and what blocks a checkpoint.

@@ -90,8 +90,10 @@ extension CommitQueue {
         switch work {
         case .reopen: reopen(&compaction)
         case .maintain:
-            maintain(from: clinux_monotonic_nanoseconds())
+            let start = clinux_monotonic_nanoseconds()
+            maintain(from: start)
             lookForCompaction(&compaction)
+            compaction.quietAt = start + CommitQueue.quietTime
         case .notify: state.withLock { $0.notify }()
         case .reserve: reserveRevisionsNow(&raising)
         case .run(let body): body(true)
@@ -215,16 +217,29 @@ extension CommitQueue {
         /// After a failure nothing is tried before this time, unless somebody asks for it.
         var retryAt: Int64 = 0
         var pause: Int64 = 0
+        /// When clients have been quiet for so long that a piece does not slow them down.
+        var quietAt: Int64 = 0
+        /// Whether it makes room on a full disk.
+        var makesRoom = false
+        /// When the next piece begins while nothing is queued.
+        var beginAt: Int64 { need.isDue || makesRoom ? retryAt : max(retryAt, quietAt) }
 
         init() {}
     }
+
+    /// So long after a commit begins what need not be done between two, in nanoseconds.
+    ///
+    /// Between the commits of busy clients the thread has nothing to do for a fraction of a
+    /// millisecond, and a piece would take a processor from these. What waits is bounded, and done
+    /// when they pause.
+    private static let quietTime: Int64 = 20_000_000
 
     /// What to do if nothing is queued; a writer may be using the backing.
     func idleness(_ compaction: Compaction) -> Step {
         guard capabilities.compaction != nil else { return .wait(nanoseconds: nil) }
         let now = clinux_monotonic_nanoseconds()
         if isAsked(compaction) { return .turn(.compact) }
-        let time = compaction.need.isWorthwhile ? compaction.retryAt : compaction.lookAt
+        let time = compaction.need.isWorthwhile ? compaction.beginAt : compaction.lookAt
         return now >= time ? .turn(.compact) : .rest(nanoseconds: time - now)
     }
 
@@ -239,7 +254,8 @@ extension CommitQueue {
     func lookForCompaction(_ compaction: inout Compaction) {
         guard let compacting = capabilities.compaction else { return }
         compaction.need = compacting.compactionNeed
-        let isSoon = compaction.need.isAny || compacting.shortage != nil
+        compaction.makesRoom = compacting.shortage != nil
+        let isSoon = compaction.need.isAny || compaction.makesRoom
         let pause: Int64 = isSoon ? 1_000_000_000 : 10_000_000_000
         compaction.lookAt = max(clinux_monotonic_nanoseconds() + pause, compaction.retryAt)
     }
@@ -252,6 +268,7 @@ extension CommitQueue {
     func compactBetweenCommits(_ compaction: inout Compaction, after duration: Int64) {
         lookForCompaction(&compaction)
         let start = clinux_monotonic_nanoseconds()
+        compaction.quietAt = start + CommitQueue.quietTime
         guard isAsked(compaction) || compaction.need.isDue && start >= compaction.retryAt else {
             return
         }

@@ -28,7 +28,7 @@ extension HistorySweep {
     ) throws(SQLiteFailure) -> Int64 {
         begin()
         try ruled.writeFloors(above: compacted)
-        return try stretch?.deleteOn(stretchRows, &step, while: goesOn) ?? 0
+        return try stretch?.deleteOn(statements.stretchRows, &step, while: goesOn) ?? 0
     }
 
     // MARK: What rules do not keep
@@ -47,6 +47,7 @@ extension HistorySweep {
         _ step: inout CompactionStep,
         while goesOn: () -> Bool
     ) throws(SQLiteFailure) -> Int64 {
+        retained.stop()
         begin()
         try ruled.writeFloors(above: compacted)
         return try ruled.deleteStretch(&step, while: goesOn)

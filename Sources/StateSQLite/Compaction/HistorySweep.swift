@@ -28,32 +28,37 @@ final class HistorySweep {
     /// Whether all stretches are to be swept once there is no range left.
     var sweepsAll = false
 
+    /// The rows behind the compacted revision, as far as they are in memory.
+    @exclusivity(unchecked) var retained: RetainedRows
+
     private let connection: SQLiteConnection
     private let metadata: StoreMetadata
-    private let statements: Statements
-    let stretchRows: StretchRows
+    let statements: Statements
 
-    private struct Statements {
+    struct Statements {
         let finder: RowFinder
         let scan: SQLiteStatement
         let deleteRun: SQLiteStatement
+        let stretchRows: StretchRows
     }
 
     /// The range; nil between two.
-    private(set) var plan: SweepPlan?
-    private var range = ReadRange()
-    private var cursor = SweepPlan.Cursor()
+    @exclusivity(unchecked) var plan: SweepPlan?
+    @exclusivity(unchecked) var range = ReadRange()
+    var cursor = SweepPlan.Cursor()
     /// The stretch that is swept.
     var stretch: StretchSweep?
     /// What is taken back if a transaction fails.
     private var before: (cursor: SweepPlan.Cursor, stretch: StretchSweep?, compacted: Int64)?
 
     /// How far the range was read.
-    private struct ReadRange {
+    struct ReadRange {
         /// What it goes up to at most.
         var target: Int64 = 0
         /// Numbers below this were read.
         var nextNumber: Int64 = 0
+        /// Where that is in memory.
+        var cursor = RetainedRows.Cursor()
         /// Where it ends: nil while it is read.
         var end: SweepPlan.End?
     }
@@ -69,8 +74,9 @@ final class HistorySweep {
         rows = loaded.rows
         isComplete = loaded.isComplete
         let finder = try RowFinder(connection)
+        retained = loaded.retained
+        retained.begin(behind: try finder.lastRow())
         ruled = try RuleSweep(connection, finder, loaded)
-        stretchRows = try StretchRows(connection, finder)
         statements = Statements(
             finder: finder,
             scan: try connection.prepare(
@@ -80,98 +86,9 @@ final class HistorySweep {
                 FROM history WHERE number>=? AND number<? ORDER BY number
                 """
             ),
-            deleteRun: try connection.prepare("DELETE FROM history WHERE number BETWEEN ? AND ?")
+            deleteRun: try connection.prepare("DELETE FROM history WHERE number BETWEEN ? AND ?"),
+            stretchRows: try StretchRows(connection, finder)
         )
-    }
-
-    // MARK: Reading a range
-
-    /// Reads on in the range that is to be swept next.
-    ///
-    /// - Parameters:
-    ///   - revision: What it goes up to at most.
-    ///   - goesOn: Asked every 256 rows, and for each stretch that is decided.
-    /// - Returns: Whether it is read and can be deleted; nil where there is nothing left up to
-    ///   `revision`.
-    /// - Throws: What SQLite answered; it can be called again.
-    /// - Complexity: O(*n*) in the rows, 0.2 µs each.
-    func readRange(
-        through revision: Int64,
-        while goesOn: () -> Bool
-    ) throws(SQLiteFailure) -> Bool? {
-        if plan == nil, try !beginRange(through: revision) { return nil }
-        guard range.end == nil else { return plan?.settle(while: goesOn) ?? true }
-        let newest = try statements.finder.lastRow()
-        repeat {
-            guard let newest, range.nextNumber < newest.number else {
-                let isAll = (newest?.place.revision ?? .max) > range.target
-                let place = isAll ? .end(of: range.target) : plan?.rows.last?.place ?? counted
-                range.end = SweepPlan.End(counted: place, compacted: range.target)
-                break
-            }
-            try readRows(before: min(range.nextNumber + 256, newest.number))
-        } while range.end == nil && goesOn()
-        return range.end != nil && plan?.settle(while: goesOn) ?? true
-    }
-
-    /// - Returns: Whether there is anything to delete or to announce.
-    private func beginRange(through revision: Int64) throws(SQLiteFailure) -> Bool {
-        guard counted < .end(of: revision) else { return false }
-        let first = try statements.finder.firstRow(after: counted)
-        let newest = try statements.finder.lastRow()
-        let isEmpty =
-            first.map { $0.place.revision > revision || $0.number >= newest?.number ?? 0 } ?? true
-        guard !isEmpty || revision > compacted else { return false }
-        plan = SweepPlan(stretchRowCount: rows.rowLimit)
-        ruled.beginHandover()
-        range.target = revision
-        range.nextNumber = first?.number ?? .max
-        (range.end, cursor) = (nil, SweepPlan.Cursor())
-        return true
-    }
-
-    private func readRows(before number: Int64) throws(SQLiteFailure) {
-        statements.scan.bind(1, range.nextNumber)
-        statements.scan.bind(2, number)
-        defer { statements.scan.reset() }
-        var byteCount: Int64 = 0
-        while try statements.scan.step() {
-            let place = HistoryPlace(
-                revision: statements.scan.number(at: 1),
-                ordinal: Int32(truncatingIfNeeded: statements.scan.number(at: 2))
-            )
-            guard place.revision <= range.target else {
-                range.end = SweepPlan.End(counted: .end(of: range.target), compacted: range.target)
-                return
-            }
-            let size = statements.scan.number(at: 5)
-            range.nextNumber = statements.scan.number(at: 0) + 1
-            let deletedKey = statements.scan.bytes(at: 6)
-            var row = SweepPlan.Row(
-                number: range.nextNumber - 1,
-                place: place,
-                byteCount: size,
-                isTombstone: deletedKey != nil
-            )
-            row.isSuperseded = ruled.isSuperseded(place)
-            plan?.append(
-                row,
-                previous: HistoryPlace(
-                    revision: statements.scan.number(at: 3),
-                    ordinal: Int32(truncatingIfNeeded: statements.scan.number(at: 4))
-                ),
-                isDecided: ruled.blocks.isDecided(row.number),
-                deletedKey: deletedKey
-            )
-            if plan?.isFull ?? true {
-                range.end = SweepPlan.End(counted: place, compacted: place.revision)
-                return
-            }
-            // The columns behind a long value are far away.
-            byteCount += size
-            if byteCount > 1 << 20 { return }
-        }
-        range.nextNumber = number
     }
 
     // MARK: Deleting it
@@ -253,6 +170,7 @@ final class HistorySweep {
             rows.endTurn()
             counted = end.counted
             ruled.drop(through: counted, before: range.nextNumber)
+            retained.drop(before: range.nextNumber)
             self.plan = nil
             return
         } while goesOn()

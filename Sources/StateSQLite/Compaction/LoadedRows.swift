@@ -8,6 +8,8 @@ import StateEngine
 final class LoadedRows {
     let compacted: Int64
     private(set) var rows: SweptRows
+    /// The rows behind the compacted revision.
+    var retained = RetainedRows()
     /// Whether everything that is superseded was named.
     let isComplete: Bool
     /// Superseded rows behind the compacted revision that no row names: rules have removed the row

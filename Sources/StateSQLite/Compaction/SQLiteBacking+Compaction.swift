@@ -6,6 +6,8 @@ struct CompactionGoal {
     var wantedRevision: Int64 = 0
     /// Whether somebody waits for it.
     var isAsked = false
+    /// Whether it was worthwhile when a writer last asked: the commit thread knows that then.
+    var wasWorthwhile = false
     /// The state in which nothing was left to compact; nil until that is known.
     var finished: Finished?
 
@@ -143,4 +145,29 @@ extension SQLiteBacking: CompactingBacking {
 
     /// How much history there is; may be called from any thread.
     package var historyStatus: HistoryStatus { gauges.history }
+}
+
+extension SQLiteBacking {
+    /// Takes what waits into the need.
+    func add(
+        _ backlog: Backlog,
+        _ open: OpenStore,
+        _ history: HistoryLimits,
+        _ need: inout CompactionNeed
+    ) {
+        need.isAny = true
+        // A quarter above the retention, so that ranges are long and the file stays bounded.
+        let rowSlack = min(max(Int64(history.changeCount) / 4, 1_024), Int64(SweepPlan.rowLimit))
+        let byteSlack = max(history.byteCount / 4, 1 << 20)
+        need.isWorthwhile =
+            need.isWorthwhile || open.sweep.isSweeping
+            || compactionGoal.wantedRevision > open.sweep.compacted
+            || backlog.rowCount >= min(rowSlack, SQLiteBacking.worthwhileRowCount)
+            || backlog.byteCount >= byteSlack
+        let isDue = backlog.rowCount > rowSlack || backlog.byteCount > byteSlack
+        need.isDue = need.isDue || isDue
+        let isUrgent = backlog.rowCount > 2 * rowSlack || backlog.byteCount > 2 * byteSlack
+        need.isUrgent = need.isUrgent || isUrgent
+        need.isOverdue = backlog.rowCount > 3 * rowSlack || backlog.byteCount > 3 * byteSlack
+    }
 }

@@ -4,18 +4,31 @@ import StateSystem
 
 /// Reads the history in order and checks each row.
 final class HistoryReader {
-    /// The number of rows so far.
-    private(set) var rowCount: Int64 = 0
-    /// The revision of the last row; 0 before the first.
-    private(set) var revision: Int64 = 0
-    private var ordinal: Int32 = -1
+    /// What was read.
+    struct Summary {
+        /// The number of rows.
+        var rowCount: Int64 = 0
+        /// The revision of the last row; 0 before the first.
+        var revision: Int64 = 0
+        /// The rows behind the compacted revision.
+        var retained = RetainedRows()
+    }
+
+    @exclusivity(unchecked) private var summary = Summary()
+    @exclusivity(unchecked) private var ordinal: Int32 = -1
+    private let compacted: Int64
 
     private let path: String
     private let receive: (borrowing StoredChange) -> Void
     private var damage: StateError?
 
-    private init(path: String, receive: @escaping (borrowing StoredChange) -> Void) {
+    private init(
+        path: String,
+        after compacted: Int64,
+        receive: @escaping (borrowing StoredChange) -> Void
+    ) {
         self.path = path
+        self.compacted = compacted
         self.receive = receive
     }
 
@@ -24,30 +37,36 @@ final class HistoryReader {
     /// A long history is read and checked on another thread meanwhile; then `lookAhead` is called
     /// with the next rows.
     ///
-    /// - Returns: The number of rows, and the last revision.
+    /// - Parameters:
+    ///   - connection: To the store.
+    ///   - compacted: The compacted revision.
+    ///   - lookAhead: Called before `receive`, of a long history only.
+    ///   - receive: Takes the rows.
+    /// - Returns: What was read.
     /// - Throws: ``StateError/Code/corrupt``, naming the first damaged row; or SQLite's error.
     static func readAll(
         _ connection: SQLiteConnection,
+        compacted: Int64,
         lookingAhead lookAhead: LookAhead,
         _ receive: (borrowing StoredChange) -> Void
-    ) throws -> (rowCount: Int64, revision: Int64) {
+    ) throws -> Summary {
         // No page is read twice: a cache of them would stay with the process, all unused.
         let cacheSize = try connection.number("PRAGMA cache_size")
         try connection.set("cache_size=-256")
         defer { try? connection.set("shrink_memory", "cache_size=\(cacheSize)") }
         guard try connection.number("PRAGMA page_count") > 1_024 else {
-            return try read(connection, receive)
+            return try read(connection, compacted, receive)
         }
         let relay = RowRelay()
         let thread = WorkerThread(name: "reading")
         // Used by the thread until it is joined.
-        nonisolated(unsafe) var result: Result<(rowCount: Int64, revision: Int64), any Error>?
+        nonisolated(unsafe) var result: Result<Summary, any Error>?
         nonisolated(unsafe) let connection = connection
         let isStarted = thread.tryStart {
-            result = Result { try read(connection) { relay.pass($0) } }
+            result = Result { try read(connection, compacted) { relay.pass($0) } }
             relay.end()
         }
-        guard isStarted else { return try read(connection, receive) }
+        guard isStarted else { return try read(connection, compacted, receive) }
         relay.forEach(lookingAhead: lookAhead, receive)
         thread.join()
         guard let result else { preconditionFailure("the rows were not read") }
@@ -56,11 +75,16 @@ final class HistoryReader {
 
     private static func read(
         _ connection: SQLiteConnection,
+        _ compacted: Int64,
         _ receive: (borrowing StoredChange) -> Void
-    ) throws -> (rowCount: Int64, revision: Int64) {
+    ) throws -> Summary {
         try withoutActuallyEscaping(receive) { receive in
-            let reader = HistoryReader(path: connection.path, receive: receive)
-            let columnCount = HistorySchema.columnCount
+            let reader = HistoryReader(
+                path: connection.path,
+                after: compacted,
+                receive: receive
+            )
+            let columnCount = 1 + HistorySchema.columnCount
             do {
                 try connection.receive(HistorySchema.receiveAll, columnCount: columnCount) {
                     reader.take($0)
@@ -68,7 +92,7 @@ final class HistoryReader {
             } catch {
                 throw reader.damage ?? error
             }
-            return (reader.rowCount, reader.revision)
+            return reader.summary
         }
     }
 
@@ -76,19 +100,22 @@ final class HistoryReader {
     ///
     /// - Returns: False if it is damaged, which ends the statement.
     private func take(_ columns: SQLiteColumns) -> Bool {
-        let change = HistoryReader.change(in: columns)
-        guard sqlite3_value_int64(columns[12]) == Int64(RowChecksum.of(change)) else {
+        let change = HistoryReader.change(in: columns + 1)
+        guard sqlite3_value_int64(columns[13]) == Int64(RowChecksum.of(change)) else {
             return refuse(change, "does not match its checksum")
         }
         guard change.isPossible else {
             return refuse(change, "has numbers that no change can have")
         }
-        guard (change.revision, change.ordinal) > (revision, ordinal) else {
-            return refuse(change, "comes after revision \(revision), ordinal \(ordinal)")
+        guard (change.revision, change.ordinal) > (summary.revision, ordinal) else {
+            return refuse(change, "comes after revision \(summary.revision), ordinal \(ordinal)")
         }
-        revision = change.revision
+        summary.revision = change.revision
         ordinal = change.ordinal
-        rowCount += 1
+        summary.rowCount += 1
+        if change.revision > compacted {
+            summary.retained.append(change, number: sqlite3_value_int64(columns[0]))
+        }
         receive(change)
         return true
     }

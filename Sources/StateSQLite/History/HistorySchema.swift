@@ -58,8 +58,8 @@ package enum HistorySchema {
     }
     /// In the order of the only B-tree, that of the numbers; the reader checks that it is the order
     /// of the revisions.
-    static let receiveAll = "SELECT receive(\(columns)) FROM history"
-    /// The same with the numbers, from a number on.
+    static let receiveAll = "SELECT receive(number, \(columns)) FROM history"
+    /// The same from a number on.
     static func receive(after number: Int64) -> String {
         "SELECT receive(number, \(columns)) FROM history WHERE number > \(number)"
     }

@@ -156,9 +156,13 @@ final class HistoryConnection {
 }
 
 /// The place of a row.
-struct FoundRow {
-    var number: Int64
-    var place: HistoryPlace
+package struct FoundRow: Hashable {
+    package var number: Int64
+    package var place: HistoryPlace
+
+    package init(number: Int64, place: HistoryPlace) {
+        (self.number, self.place) = (number, place)
+    }
 }
 
 /// Finds rows by their place, with a search over the numbers that assumes evenly rising revisions

@@ -89,7 +89,7 @@ final class OpenStore {
         if log.isFull { waitForMover() }
         try requireNoFault()
         try log.requireRoom()
-        let before = cuts
+        let (before, end) = (cuts, sweep.retained.end)
         var written = Written(revision: progress.revision)
         let isSynced: Bool
         do {
@@ -103,6 +103,7 @@ final class OpenStore {
             isSynced = try finishCommit(byteCount: written.byteCount)
         } catch {
             cuts = before
+            sweep.retained.cutBack(to: end)
             throw error
         }
         try requireFiles()
@@ -145,6 +146,7 @@ final class OpenStore {
                 written.add(change)
                 cuts.take(change, at: now)
                 try statements.rows.append(change)
+                sweep.retained.append(change)
             }
             if let last = metadata.last {
                 try statements.metadata.write(metadata)

@@ -1,0 +1,30 @@
+import Synchronization
+
+/// A pause of compaction, and how often something was removed: a backup reads the rows in pieces, and
+/// a delete that left between two of them would bring back what it deleted.
+final class CompactionPause: Sendable {
+    /// On the clock of the history, in milliseconds.
+    private let end = Atomic(Int64.min)
+    private let removals = Atomic(0)
+
+    /// The next piece of a backup begins another one.
+    private static let milliseconds: Int64 = 60_000
+
+    func begin(at time: Int64) {
+        end.store(time + CompactionPause.milliseconds, ordering: .sequentiallyConsistent)
+    }
+
+    func finish() { end.store(.min, ordering: .sequentiallyConsistent) }
+
+    /// The milliseconds until it ends by itself; 0 without a backup.
+    func millisecondsLeft(_ clock: () -> Int64) -> Int64 {
+        let end = end.load(ordering: .sequentiallyConsistent)
+        return end > .min ? max(0, end - clock()) : 0
+    }
+
+    /// Odd while rows are being removed.
+    var removalCount: Int { removals.load(ordering: .sequentiallyConsistent) }
+
+    /// Called before and after rows are removed.
+    func countRemoval() { removals.wrappingAdd(1, ordering: .sequentiallyConsistent) }
+}
