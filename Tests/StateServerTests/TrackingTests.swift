@@ -44,6 +44,37 @@ struct TrackingTests {
         #expect(try second.ask(broadcast(60)) == .simple("OK"))
     }
 
+    @Test(arguments: [["CLIENT TRACKING OFF"], ["CLIENT TRACKING OFF", "GET b"], ["RESET"]])
+    func `nothing is kept of a client whose transaction has ended its tracking`(
+        ending: [String]
+    ) throws {
+        let other = try server.connect(3)
+        #expect(try other.ask("CLIENT TRACKING ON BCAST PREFIX c") == .simple("OK"))
+        let reader = try server.connect(3)
+        for command in ["CLIENT TRACKING ON", "MULTI", "GET a"] + ending + ["EXEC"] {
+            _ = try reader.ask(command)
+        }
+        reader.socket.end()
+        // The server would read of a connection that is gone, and end.
+        try server.waitForClients(2)
+        for command in ["SET a 1", "SET b 1", "SET c 1"] {
+            #expect(try writer.ask(command) == .simple("OK"))
+        }
+        #expect(invalidated(try other.next()) == ["c"])
+    }
+
+    @Test func `what a transaction reads before it begins tracking anew is invalidated`() throws {
+        let reader = try server.connect(3)
+        for command in [
+            "CLIENT TRACKING ON", "MULTI", "GET a", "CLIENT TRACKING OFF", "CLIENT TRACKING ON",
+            "GET b", "EXEC",
+        ] { _ = try reader.ask(command) }
+        for key in ["a", "b"] {
+            #expect(try writer.ask("SET \(key) 1") == .simple("OK"))
+            #expect(invalidated(try reader.next()) == [key])
+        }
+    }
+
     @Test func `a key that was read is invalidated once, until it is read again`() throws {
         let reader = try server.connect(3)
         #expect(try reader.ask("CLIENT TRACKING ON") == .simple("OK"))

@@ -67,6 +67,11 @@ final class TrackedClient {
         if isBroadcast { add(record.prefixes) }
     }
 
+    /// Takes over what the same transaction has queued before this one began.
+    func takeOver(_ last: TrackedClient) {
+        (queued, revisionBefore) = (last.queued, last.revisionBefore)
+    }
+
     var count: Int { keys.count }
 
     /// The keys, and when they were read.

@@ -1,4 +1,5 @@
 import StateEngine
+import StateWire
 
 /// Copies that are void for another reason than a commit, and clients of the last process.
 extension Tracking {
@@ -25,4 +26,9 @@ extension Tracking {
             if itemCount > settings.options.trackedKeyCount { evict(for: client) }
         }
     }
+}
+
+extension Verb {
+    /// Whether a client may keep copies of what it returns of keys.
+    var isReadOfKeys: Bool { !isWrite && name != .watch && name != .stateExplain }
 }

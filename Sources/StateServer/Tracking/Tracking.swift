@@ -170,7 +170,10 @@ final class Tracking {
         _ client: TrackedClient,
         _ context: borrowing CommandContext
     ) {
-        let core = context.core
+        // EXEC may have ended it, and begun another.
+        guard let current = context.connection.session.tracking else { return }
+        if current !== client { current.takeOver(client) }
+        let (client, core) = (current, context.core)
         if core.newestRevision > client.revisionBefore {
             client.noteOwn(core.newestRevision, published: core.revisions.durable)
         }
@@ -292,9 +295,4 @@ final class Tracking {
         frame.writeInteger(Int64(number))
         channels.deliver(frame.bytes, to: client.connection)
     }
-}
-
-extension Verb {
-    /// Whether a client may keep copies of what it returns of keys.
-    fileprivate var isReadOfKeys: Bool { !isWrite && name != .watch && name != .stateExplain }
 }
