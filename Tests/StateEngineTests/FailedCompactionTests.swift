@@ -95,9 +95,36 @@ struct RoomTests {
     }
 }
 
-/// A backing whose compaction waits until it is made to fail.
+/// When a piece of compaction begins.
+struct CompactionPaceTests {
+    @Test func `a piece that need not be done between two commits begins once clients pause`()
+        throws
+    {
+        let backing = CompactingHeldBacking()
+        let keyspace = try LocalKeyspace(backing: backing)
+        defer { keyspace.close() }
+        for round in 0..<5 {
+            backing.needPiece()
+            for number in 0..<20 {
+                let isAnswered = Observed(false)
+                // As the daemon commits: on the commit thread.
+                keyspace.submit([.set("k", [UInt8(number)])]) { _ in
+                    isAnswered.update { $0 = true }
+                }
+                try #require(isAnswered.wait { $0 })
+            }
+            try #require(eventually { backing.pauses.count > round })
+        }
+        #expect(backing.pauses.allSatisfy { $0 >= .milliseconds(20) }, "\(backing.pauses)")
+    }
+}
+
+/// A backing whose compaction waits until it is made to fail, unless it needs a piece.
 private final class CompactingHeldBacking: CompactingBacking {
     private struct State {
+        var need = CompactionNeed()
+        var committedAt = ContinuousClock.now
+        var pauses: [Duration] = []
         var isCompacting = false
         var error: StateError?
         var shortage: StateError?
@@ -111,6 +138,14 @@ private final class CompactingHeldBacking: CompactingBacking {
     var waitsInCompaction: Bool { state.wait { $0.isCompacting } }
 
     func failCompaction(_ error: StateError) { state.update { $0.error = error } }
+
+    /// There is enough for one piece, but so little that it can wait.
+    func needPiece() {
+        state.update { ($0.need.isAny, $0.need.isWorthwhile) = (true, true) }
+    }
+
+    /// How long before each of these pieces the last commit was.
+    var pauses: [Duration] { state.current.pauses }
 
     /// From now on the disk has too little room.
     func lack(_ error: StateError) { state.update { $0.shortage = error } }
@@ -127,7 +162,7 @@ private final class CompactingHeldBacking: CompactingBacking {
         capabilities.compaction = self
         return capabilities
     }
-    let compactionNeed = CompactionNeed()
+    var compactionNeed: CompactionNeed { state.current.need }
     var shortage: StateError? { state.current.shortage }
 
     func load(_ receive: (borrowing StoredChange) -> Void) -> LoadedStore { held.load(receive) }
@@ -135,7 +170,10 @@ private final class CompactingHeldBacking: CompactingBacking {
         lookingAhead lookAhead: LookAhead,
         _ receive: (borrowing StoredChange) -> Void
     ) -> LoadedStore { held.load(receive) }
-    func commit(_ batch: borrowing CommitBatch) throws { try held.commit(batch) }
+    func commit(_ batch: borrowing CommitBatch) throws {
+        try held.commit(batch)
+        state.update { $0.committedAt = .now }
+    }
     func reopen(
         after revision: Int64,
         _ receive: (borrowing StoredChange) -> Void
@@ -152,6 +190,14 @@ private final class CompactingHeldBacking: CompactingBacking {
     func shrink() -> Int64 { 0 }
 
     func compact(while goesOn: () -> Bool) throws(StateError) -> CompactionStep {
+        let now = ContinuousClock.now
+        let isPiece = state.take { state in
+            guard state.need.isWorthwhile else { return false }
+            state.pauses.append(now - state.committedAt)
+            state.need = CompactionNeed()
+            return true
+        }
+        if isPiece == true { return CompactionStep(compacted: 0) }
         state.update { $0.isCompacting = true }
         let error = state.take { $0.error }
         throw error ?? StateError(.storage, "held for 20 s")

@@ -94,7 +94,7 @@ extension RetainedRows.Row {
         HistoryPlace(revision: previousRevision, ordinal: previousOrdinal)
     }
 
-    /// Becomes the row that is written at `place`, which then is behind it.
+    /// Becomes the row that is written at an offset, which then is behind it.
     ///
     /// - Returns: The key of a deleted value.
     mutating func read(
