@@ -4,6 +4,8 @@ package import StateEngine
 extension SQLiteBacking {
     /// While idle, a transaction is worth it from so many rows on.
     static let worthwhileRowCount: Int64 = 4_096
+    /// So many bytes may wait until the writers pause, whatever the retention.
+    static let shortByteCount: Int64 = 8 << 20
 
     package var compactionNeed: CompactionNeed {
         var need = CompactionNeed()

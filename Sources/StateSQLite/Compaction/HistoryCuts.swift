@@ -62,7 +62,8 @@ struct HistoryCuts {
         let longestGap: Int64
 
         init(_ limits: HistoryLimits, _ shortestAge: Duration? = nil) {
-            rowCount = max(1, Int64(limits.changeCount) / 1_024)
+            // Without a history, the end counts: a cut for each row would only take time.
+            rowCount = limits.changeCount == 0 ? 64 : max(1, Int64(limits.changeCount) / 1_024)
             byteCount = max(1, limits.byteCount / 1_024)
             ageMilliseconds = limits.age.milliseconds
             let shortest = shortestAge?.milliseconds ?? .max

@@ -131,9 +131,9 @@ extension RuledRow.Candidate {
 /// Finds which rows of stretches are superseded, for a walk over them in order.
 struct SupersededWalk {
     private var index = -1
-    private var places: [PackedPlace] = []
+    private var places = OrderedPlaces([])
 
-    /// Whether a row is superseded; the stretches do not change during the walk.
+    /// Whether a row is superseded; rows are asked for in order, and the stretches do not change.
     mutating func has(_ place: HistoryPlace, in rows: SweptRows) -> Bool {
         guard rows.supersededCount > 0 else { return false }
         let found = rows.stretches.partitioningIndex { $0.first > place } - 1
@@ -142,8 +142,8 @@ struct SupersededWalk {
         else { return false }
         if found != index {
             index = found
-            places = rows.stretches[found].superseded.sorted()
+            places = OrderedPlaces(rows.stretches[found].superseded)
         }
-        return places.containsSorted(packed)
+        return places.has(packed)
     }
 }

@@ -156,7 +156,8 @@ extension SQLiteBacking {
         _ need: inout CompactionNeed
     ) {
         need.isAny = true
-        // A quarter above the retention, so that ranges are long and the file stays bounded.
+        // A quarter above the retention, so that ranges are long and the file stays bounded: busy
+        // writers may go a quarter above the live rows, if that is more and the values are short.
         let rowSlack = min(max(Int64(history.changeCount) / 4, 1_024), Int64(SweepPlan.rowLimit))
         let byteSlack = max(history.byteCount / 4, 1 << 20)
         need.isWorthwhile =
@@ -164,10 +165,13 @@ extension SQLiteBacking {
             || compactionGoal.wantedRevision > open.sweep.compacted
             || backlog.rowCount >= min(rowSlack, SQLiteBacking.worthwhileRowCount)
             || backlog.byteCount >= byteSlack
-        let isDue = backlog.rowCount > rowSlack || backlog.byteCount > byteSlack
+        let isShort = backlog.byteCount <= SQLiteBacking.shortByteCount
+        let liveSlack = min(open.sweep.rows.neededCount / 4, SweepPlan.rowLimit)
+        let busySlack = isShort ? max(rowSlack, Int64(liveSlack)) : rowSlack
+        let isDue = backlog.rowCount > busySlack || backlog.byteCount > byteSlack
         need.isDue = need.isDue || isDue
-        let isUrgent = backlog.rowCount > 2 * rowSlack || backlog.byteCount > 2 * byteSlack
+        let isUrgent = backlog.rowCount > 2 * busySlack || backlog.byteCount > 2 * byteSlack
         need.isUrgent = need.isUrgent || isUrgent
-        need.isOverdue = backlog.rowCount > 3 * rowSlack || backlog.byteCount > 3 * byteSlack
+        need.isOverdue = backlog.rowCount > 3 * busySlack || backlog.byteCount > 3 * byteSlack
     }
 }

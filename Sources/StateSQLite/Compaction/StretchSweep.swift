@@ -6,9 +6,11 @@ struct StretchSweep {
     /// Which of ``SweptRows/stretches``.
     let index: Int
     private let stretch: SweptRows.Stretch
-    private let superseded: [PackedPlace]
+    private var superseded: OrderedPlaces
     private let dropsTombstones: Bool
     private let namesOlder: Bool
+    /// Whether numbers and places of rows are enough: all values are short, and none is a delete.
+    private let looksAtPlaces: Bool
     /// The place before its first row.
     private let start: HistoryPlace
     /// Up to this number rows were looked at; nil before that.
@@ -19,6 +21,9 @@ struct StretchSweep {
     private var stride: Int64 = 128
     /// Rows may be closer together in a part of it: at most so many are looked at in a row.
     private static let longestStride: Int64 = 512
+
+    /// The most bytes that a value has in the mean where its length is not looked at.
+    private static let shortByteCount: Int64 = 256
 
     // What stays.
     private(set) var rowCount = 0
@@ -34,8 +39,11 @@ struct StretchSweep {
         self.index = index
         self.namesOlder = namesOlder
         stretch = rows.stretches[index]
-        superseded = stretch.superseded.sorted()
+        superseded = OrderedPlaces(stretch.superseded)
         dropsTombstones = !keepsTombstones && rows.mayDropTombstones(of: index)
+        looksAtPlaces =
+            !namesOlder && stretch.tombstoneCount == 0
+            && stretch.byteCount <= Int64(stretch.rowCount) * StretchSweep.shortByteCount
         start = HistoryPlace(revision: stretch.first.revision, ordinal: stretch.first.ordinal - 1)
     }
 
@@ -63,7 +71,8 @@ struct StretchSweep {
             }
             var last = min(first + stride, end)
             var isEmpty = true
-            count += try rows.delete(after: first, through: last) { row in
+            let columns: StretchRows.Columns = looksAtPlaces ? .places : .all
+            count += try rows.delete(columns, after: first, through: last) { row in
                 isEmpty = false
                 return goes(row, newest, &step)
             }
@@ -114,7 +123,11 @@ struct StretchSweep {
             return false
         }
         let isSuperseded =
-            PackedPlace(found, after: stretch.first).map { superseded.containsSorted($0) } ?? false
+            PackedPlace(found, after: stretch.first).map { superseded.has($0) } ?? false
+        guard !looksAtPlaces else {
+            if !isSuperseded { keep(row) }
+            return isSuperseded
+        }
         guard isSuperseded || dropsTombstones && StretchSweep.isTombstone(row) else {
             keep(row)
             return false
@@ -142,6 +155,10 @@ struct StretchSweep {
 
     private mutating func keep(_ row: SQLiteColumns) {
         rowCount += 1
+        guard !looksAtPlaces else {
+            byteCount += stretch.byteCount / Int64(stretch.rowCount)
+            return
+        }
         byteCount += sqlite3_value_int64(row[3])
         if StretchSweep.isTombstone(row) { tombstoneCount += 1 }
     }
@@ -158,8 +175,33 @@ struct StretchSweep {
 struct StretchRows {
     let finder: RowFinder
     private let connection: SQLiteConnection
-    private let filter: RowFilter
-    private let delete: SQLiteStatement
+    /// Nil if those that each row supersedes are asked for: two filters of as many columns would
+    /// be the same function.
+    private let places: Delete?
+    private let all: Delete
+
+    /// What the statement looks at.
+    enum Columns {
+        /// Number, revision, ordinal: a third less processor time for each row.
+        case places
+        /// Those, then the length of the value, and the key of a delete.
+        case all
+    }
+
+    private struct Delete {
+        let filter: RowFilter
+        let statement: SQLiteStatement
+
+        /// `count`: how many columns the filter has in the statement.
+        init(
+            _ sql: String,
+            count: Int32,
+            _ connection: SQLiteConnection
+        ) throws(SQLiteFailure) {
+            filter = try RowFilter(connection, columnCount: count)
+            statement = try connection.prepare(sql)
+        }
+    }
 
     /// `namesOlder`: the columns have the row that each row supersedes, too.
     init(
@@ -169,37 +211,48 @@ struct StretchRows {
     ) throws(SQLiteFailure) {
         self.connection = connection
         self.finder = finder
-        filter = try RowFilter(connection, columnCount: namesOlder ? 7 : 5)
-        let older = namesOlder ? ["previous_revision", "previous_ordinal"] : []
-        delete = try connection.prepare(
+        let places = """
+            DELETE FROM history WHERE number>? AND number<=? AND \(RowFilter.name)(
+                number, revision, ordinal)
             """
+        let older = namesOlder ? ["previous_revision", "previous_ordinal"] : []
+        let all = """
             DELETE FROM history WHERE number>? AND number<=? AND \(RowFilter.name)(
                 number, revision, ordinal, length(value),
-                CASE WHEN value IS NULL THEN key END\(older.map { ", " + $0 }.joined())
-            )
+                CASE WHEN value IS NULL THEN key END\(older.map { ", " + $0 }.joined()))
             """
-        )
+        self.places = namesOlder ? nil : try Delete(places, count: 3, connection)
+        self.all = try Delete(all, count: namesOlder ? 7 : 5, connection)
     }
 
     /// Deletes those rows after the number `first` for which `goes` returns true.
     ///
     /// - Returns: How many.
     func delete(
+        _ columns: Columns,
         after first: Int64,
         through last: Int64,
         where goes: (SQLiteColumns) -> Bool
     ) throws(SQLiteFailure) -> Int64 {
-        delete.bind(1, first)
-        delete.bind(2, last)
-        try filter.run(delete, goes)
+        let delete = columns == .places ? places ?? all : all
+        delete.statement.bind(1, first)
+        delete.statement.bind(2, last)
+        try delete.filter.run(delete.statement, goes)
         return connection.changeCount
     }
 }
 
-extension [PackedPlace] {
-    /// Whether a sorted array has `element`.
-    func containsSorted(_ element: PackedPlace) -> Bool {
-        let index = partitioningIndex { $0 >= element }
-        return index < count && self[index] == element
+/// Places that are asked for in order.
+struct OrderedPlaces {
+    private let places: [PackedPlace]
+    /// How many are before the last that was asked for.
+    private var passedCount = 0
+
+    init(_ places: [PackedPlace]) { self.places = places.sorted() }
+
+    /// Whether a place is one of them; it is not before the last that was asked for.
+    mutating func has(_ place: PackedPlace) -> Bool {
+        while passedCount < places.count, places[passedCount] < place { passedCount += 1 }
+        return passedCount < places.count && places[passedCount] == place
     }
 }

@@ -88,6 +88,8 @@ struct SweptRows {
     private(set) var tombstoneCount = 0
     /// How many tombstones the last pass left.
     private(set) var heldCount = 0
+    /// Rows that nothing has superseded.
+    var neededCount: Int { rowCount - supersededCount }
     /// Stretches that are due.
     private(set) var dueCount = 0
     /// While all stretches are swept, in order: the end of the last one.
