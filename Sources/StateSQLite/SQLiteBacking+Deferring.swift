@@ -5,7 +5,7 @@ import StateEngine
 extension SQLiteBacking: DeferralKeeping {
     package var hasAllDeferred: Bool { found.hasAllDeferred }
 
-    package var hasLeftDeferred: Bool { found.hasLeftDeferred }
+    package var leftDeferred: LeftDeferred { found.leftDeferred }
 
     package func prepareToDefer() { deferrals.prepare() }
 

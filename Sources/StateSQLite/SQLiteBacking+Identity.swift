@@ -28,8 +28,8 @@ extension SQLiteBacking {
         var rows: LoadedRows?
         /// Whether all that the last process deferred was stored.
         var hasAllDeferred = false
-        /// Whether the close has left something deferred to the next load.
-        var hasLeftDeferred = false
+        /// What the close has left to the next load.
+        var leftDeferred = LeftDeferred.nothing
     }
 }
 

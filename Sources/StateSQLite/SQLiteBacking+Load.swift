@@ -281,7 +281,7 @@ extension SQLiteBacking {
     public func close() {
         let wasLoaded = ownership != nil
         ownership = nil
-        found.hasLeftDeferred = deferrals.hasLeft
+        found.leftDeferred = deferrals.leftAtTheEnd
         inTurn {
             guard let closing = open else {
                 if wasLoaded {
@@ -292,7 +292,7 @@ extension SQLiteBacking {
             }
             open = nil
             reports.lossAtClose = fileFinding
-            guard !found.hasLeftDeferred else { return }
+            guard found.leftDeferred == .nothing else { return }
             gauges.note(closing.finish())
             deferrals.end()
         }

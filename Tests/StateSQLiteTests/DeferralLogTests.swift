@@ -165,8 +165,11 @@ final class DeferralLogTests {
         #expect(found.revisions == [1, 2, 3, 4] && found.hasAll)
     }
 
-    @Test(.enabled(if: SmallFileSystem.isPossible, "only root may mount a file system"))
-    func `never silent: a log that lacks a batch says so`() throws {
+    @Test(
+        .enabled(if: SmallFileSystem.isPossible, "only root may mount a file system"),
+        arguments: [false, true]
+    )
+    func `never silent: a log that lacks a batch says so, and has the rest`(isClosed: Bool) throws {
         let directory = try TemporaryDirectory()
         let disk = try SmallFileSystem(at: directory.path(of: "small"), kibibytes: 4_096)
         defer { withExtendedLifetime(disk) {} }
@@ -181,6 +184,10 @@ final class DeferralLogTests {
             if isStored {
                 try commit(revision + 1...revision + 3, to: backing)
                 keep(revision + 4...revision + 4, in: backing)
+            }
+            if isClosed {
+                backing.close()
+                #expect(backing.leftDeferred == (isStored ? .all : .part))
             }
             _ = consume backing
             let found = small.backing()

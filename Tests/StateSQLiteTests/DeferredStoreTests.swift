@@ -81,7 +81,7 @@ struct DeferredStoreTests {
         let late = try set("late/a", 2)
         try #require(late > 0 && keyspace.deferred.count == 1)
         keyspace.close()
-        #expect(keyspace.deferred.count == 1 && keyspace.hasLeftDeferred)
+        #expect(keyspace.deferred.count == 1 && keyspace.leftDeferred == .all)
         faults.heal()
         for _ in 1...2 {
             let next = store.backing()
@@ -144,7 +144,7 @@ struct DeferredStoreTests {
         #expect(late.count > 96)
         keyspace.settle { _ in }
         keyspace.close()
-        #expect(keyspace.hasLeftDeferred)
+        #expect(keyspace.leftDeferred == .all)
         faults.heal()
         let next = store.backing()
         #expect(try Contents(of: next).changes.map(\.plain.value) == [[9], [1]])
@@ -161,7 +161,7 @@ struct DeferredStoreTests {
         try #require(eventually { keyspace.deferred.count == 1 })
         rmdir(store.database + "-late")
         keyspace.close()
-        #expect(keyspace.deferred.count == 1 && !keyspace.hasLeftDeferred)
+        #expect(keyspace.deferred.count == 1 && keyspace.leftDeferred == .nothing)
         faults.heal()
         let next = store.backing()
         #expect(try Contents(of: next).changes.map(\.plain.value) == [[1], [9]])

@@ -1,5 +1,13 @@
 import CLinux
 
+/// What a close leaves to the next load.
+package enum LeftDeferred: Hashable, Sendable {
+    case nothing
+    /// Something is missing, and the next load finds that it is.
+    case part
+    case all
+}
+
 /// A backing that keeps deferred changes, until it stores them, where the end of the process does
 /// not lose them, though a failure of the machine does.
 ///
@@ -8,9 +16,8 @@ package protocol DeferralKeeping: AnyObject, Sendable {
     /// Whether the last process deferred nothing, or the load has stored all of it.
     var hasAllDeferred: Bool { get }
 
-    /// Whether what this process deferred and could not store until it closed the backing was left
-    /// to the next load.
-    var hasLeftDeferred: Bool { get }
+    /// What the close has left to the next load of what storage refused until then.
+    var leftDeferred: LeftDeferred { get }
 
     /// Prepares, before anything is deferred: a process that ends without that has lost nothing.
     func prepareToDefer()

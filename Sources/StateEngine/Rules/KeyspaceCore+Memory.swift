@@ -190,8 +190,10 @@ extension LocalKeyspace {
     /// Whether storage has all that the last process published and was to store later.
     package var hasAllDeferred: Bool { queue.capabilities.deferrals?.hasAllDeferred ?? false }
 
-    /// Whether what storage refused until the keyspace was closed was left to the next process.
-    package var hasLeftDeferred: Bool { queue.capabilities.deferrals?.hasLeftDeferred ?? false }
+    /// What was left to the next process of what storage refused until the keyspace was closed.
+    package var leftDeferred: LeftDeferred {
+        queue.capabilities.deferrals?.leftDeferred ?? .nothing
+    }
 
     /// Whether ``keepPublished()`` has anything to do.
     package var hasUnkept: Bool {

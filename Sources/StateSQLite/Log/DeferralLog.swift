@@ -193,8 +193,14 @@ package final class DeferralLog: @unchecked Sendable {
         if file.moveToFront(from: place, after: seed) { state.withLock { $0.deadByteCount = 0 } }
     }
 
-    /// Whether something is here that the store does not have, and all of that is.
-    var hasLeft: Bool { unstoredByteCount > 0 && keep() }
+    /// How much is here of what the store does not have.
+    ///
+    /// A part is worth nothing if the header does not say so: the next load would take it for all.
+    var leftAtTheEnd: LeftDeferred {
+        guard unstoredByteCount > 0 else { return .nothing }
+        if keep() { return .all }
+        return file.withLock { $0.saysPart } ? .part : .nothing
+    }
 
     /// Removes the file.
     func end() { file.withLock { $0.remove() } }

@@ -129,6 +129,9 @@ struct DeferralLogFile {
         descriptor = StatePlatform.open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
     }
 
+    /// Whether the header says that something is missing.
+    var saysPart: Bool { written?.isWhole == false }
+
     /// Writes the header, if it is to say something else.
     ///
     /// - Returns: Whether it says that.

@@ -66,15 +66,19 @@ struct RuleInstallation {
         let lost = keyspace.deferred.count
         guard lost == 0 else {
             let count = counted(lost, "change")
-            log.write(
-                .error,
-                .deferralLost,
-                keyspace.hasLeftDeferred
-                    ? "\(count) with durability interval could not be stored until the end: the next "
+            let fate =
+                switch keyspace.leftDeferred {
+                case .all:
+                    "\(count) with durability interval could not be stored until the end: the next "
                         + "start stores them, unless the machine starts anew before"
-                    : "\(count) with durability interval could not be stored and "
+                case .part:
+                    "\(count) with durability interval could not be stored until the end: the next "
+                        + "start stores those that are in the log, and some are lost"
+                case .nothing:
+                    "\(count) with durability interval could not be stored and "
                         + "\(lost == 1 ? "is" : "are") lost: the store refused them until the end"
-            )
+                }
+            log.write(.error, .deferralLost, fate)
             return
         }
         do throws(StateError) { try memoryKeys.endLife() } catch {
