@@ -58,51 +58,54 @@ enum UnicodeProperty {
     // MARK: General categories
 
     private static func category(_ name: String) -> Membership? {
-        guard let row = categoryNames.first(where: { $0.names.contains(name) }) else { return nil }
+        let found = categoryNames.first { $0.names.split(separator: "/").contains { $0 == name } }
+        guard let row = found else { return nil }
         return { row.categories.contains($0.properties.generalCategory) }
     }
 
     private typealias Category = Unicode.GeneralCategory
 
-    private static let letters: Set<Category> = [
-        .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter,
-    ]
-    private static let punctuation: Set<Category> = [
-        .connectorPunctuation, .dashPunctuation, .openPunctuation, .closePunctuation,
-        .initialPunctuation, .finalPunctuation, .otherPunctuation,
-    ]
-
-    private static let categoryNames: [(names: [String], categories: Set<Category>)] = [
-        (["LC", "Cased_Letter"], [.uppercaseLetter, .lowercaseLetter, .titlecaseLetter]),
-        (["Lu", "Uppercase_Letter"], [.uppercaseLetter]),
-        (["Ll", "Lowercase_Letter"], [.lowercaseLetter]),
-        (["Lt", "Titlecase_Letter"], [.titlecaseLetter]),
-        (["Lm", "Modifier_Letter"], [.modifierLetter]), (["Lo", "Other_Letter"], [.otherLetter]),
-        (["L", "Letter"], letters), (["Mn", "Nonspacing_Mark"], [.nonspacingMark]),
-        (["Mc", "Spacing_Mark"], [.spacingMark]), (["Me", "Enclosing_Mark"], [.enclosingMark]),
-        (["M", "Mark", "Combining_Mark"], [.nonspacingMark, .spacingMark, .enclosingMark]),
-        (["Nd", "Decimal_Number", "digit"], [.decimalNumber]),
-        (["Nl", "Letter_Number"], [.letterNumber]), (["No", "Other_Number"], [.otherNumber]),
-        (["N", "Number"], [.decimalNumber, .letterNumber, .otherNumber]),
-        (["Pc", "Connector_Punctuation"], [.connectorPunctuation]),
-        (["Pd", "Dash_Punctuation"], [.dashPunctuation]),
-        (["Ps", "Open_Punctuation"], [.openPunctuation]),
-        (["Pe", "Close_Punctuation"], [.closePunctuation]),
-        (["Pi", "Initial_Punctuation"], [.initialPunctuation]),
-        (["Pf", "Final_Punctuation"], [.finalPunctuation]),
-        (["Po", "Other_Punctuation"], [.otherPunctuation]),
-        (["P", "Punctuation", "punct"], punctuation), (["Sm", "Math_Symbol"], [.mathSymbol]),
-        (["Sc", "Currency_Symbol"], [.currencySymbol]),
-        (["Sk", "Modifier_Symbol"], [.modifierSymbol]), (["So", "Other_Symbol"], [.otherSymbol]),
-        (["S", "Symbol"], [.mathSymbol, .currencySymbol, .modifierSymbol, .otherSymbol]),
-        (["Zs", "Space_Separator"], [.spaceSeparator]),
-        (["Zl", "Line_Separator"], [.lineSeparator]),
-        (["Zp", "Paragraph_Separator"], [.paragraphSeparator]),
-        (["Z", "Separator"], [.spaceSeparator, .lineSeparator, .paragraphSeparator]),
-        (["Cc", "Control", "cntrl"], [.control]), (["Cf", "Format"], [.format]),
-        (["Cs", "Surrogate"], [.surrogate]), (["Co", "Private_Use"], [.privateUse]),
-        (["Cn", "Unassigned"], [.unassigned]),
-        (["C", "Other"], [.control, .format, .surrogate, .privateUse, .unassigned]),
+    /// The names of each row are separated by slashes: an array for each would be 18 KB of code.
+    private static let categoryNames: [(names: String, categories: [Category])] = [
+        ("LC/Cased_Letter", [.uppercaseLetter, .lowercaseLetter, .titlecaseLetter]),
+        ("Lu/Uppercase_Letter", [.uppercaseLetter]),
+        ("Ll/Lowercase_Letter", [.lowercaseLetter]),
+        ("Lt/Titlecase_Letter", [.titlecaseLetter]),
+        ("Lm/Modifier_Letter", [.modifierLetter]), ("Lo/Other_Letter", [.otherLetter]),
+        (
+            "L/Letter",
+            [.uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter]
+        ), ("Mn/Nonspacing_Mark", [.nonspacingMark]),
+        ("Mc/Spacing_Mark", [.spacingMark]), ("Me/Enclosing_Mark", [.enclosingMark]),
+        ("M/Mark/Combining_Mark", [.nonspacingMark, .spacingMark, .enclosingMark]),
+        ("Nd/Decimal_Number/digit", [.decimalNumber]),
+        ("Nl/Letter_Number", [.letterNumber]), ("No/Other_Number", [.otherNumber]),
+        ("N/Number", [.decimalNumber, .letterNumber, .otherNumber]),
+        ("Pc/Connector_Punctuation", [.connectorPunctuation]),
+        ("Pd/Dash_Punctuation", [.dashPunctuation]),
+        ("Ps/Open_Punctuation", [.openPunctuation]),
+        ("Pe/Close_Punctuation", [.closePunctuation]),
+        ("Pi/Initial_Punctuation", [.initialPunctuation]),
+        ("Pf/Final_Punctuation", [.finalPunctuation]),
+        ("Po/Other_Punctuation", [.otherPunctuation]),
+        (
+            "P/Punctuation/punct",
+            [
+                .connectorPunctuation, .dashPunctuation, .openPunctuation, .closePunctuation,
+                .initialPunctuation, .finalPunctuation, .otherPunctuation,
+            ]
+        ), ("Sm/Math_Symbol", [.mathSymbol]),
+        ("Sc/Currency_Symbol", [.currencySymbol]),
+        ("Sk/Modifier_Symbol", [.modifierSymbol]), ("So/Other_Symbol", [.otherSymbol]),
+        ("S/Symbol", [.mathSymbol, .currencySymbol, .modifierSymbol, .otherSymbol]),
+        ("Zs/Space_Separator", [.spaceSeparator]),
+        ("Zl/Line_Separator", [.lineSeparator]),
+        ("Zp/Paragraph_Separator", [.paragraphSeparator]),
+        ("Z/Separator", [.spaceSeparator, .lineSeparator, .paragraphSeparator]),
+        ("Cc/Control/cntrl", [.control]), ("Cf/Format", [.format]),
+        ("Cs/Surrogate", [.surrogate]), ("Co/Private_Use", [.privateUse]),
+        ("Cn/Unassigned", [.unassigned]),
+        ("C/Other", [.control, .format, .surrogate, .privateUse, .unassigned]),
     ]
 
     // MARK: Properties that a code point has or has not
