@@ -46,7 +46,7 @@ struct CompactionNeedTests {
         try BuiltBatch(changes).commit(to: backing)
     }
 
-    @Test func `a quarter of the live rows waits until clients pause`() throws {
+    @Test func `bounded: a quarter of the live rows waits until clients pause`() throws {
         let backing = try open(keyCount: 20_000)
         defer { backing.close() }
         try set(0..<4_900, [2], again: 0, in: backing)
@@ -55,7 +55,7 @@ struct CompactionNeedTests {
         #expect(backing.compactionNeed.isDue && !backing.compactionNeed.isUrgent)
     }
 
-    @Test func `of few live rows, a thousand`() throws {
+    @Test func `bounded: of few live rows, a thousand wait`() throws {
         let backing = try open(keyCount: 2_000)
         defer { backing.close() }
         try set(0..<1_000, [2], again: 0, in: backing)
@@ -64,7 +64,7 @@ struct CompactionNeedTests {
         #expect(backing.compactionNeed.isDue)
     }
 
-    @Test func `of long values, a thousand`() throws {
+    @Test func `bounded: of rows with long values, a thousand wait`() throws {
         let backing = try open(keyCount: 20_000)
         defer { backing.close() }
         let value = [UInt8](repeating: 2, count: 4_096)

@@ -156,7 +156,7 @@ struct StretchSweep {
     private mutating func keep(_ row: SQLiteColumns) {
         rowCount += 1
         guard !looksAtPlaces else {
-            byteCount += stretch.byteCount / Int64(stretch.rowCount)
+            byteCount += stretch.byteCount / Int64(max(1, stretch.rowCount))
             return
         }
         byteCount += sqlite3_value_int64(row[3])
@@ -182,7 +182,7 @@ struct StretchRows {
 
     /// What the statement looks at.
     enum Columns {
-        /// Number, revision, ordinal: a third less processor time for each row.
+        /// Number, revision, ordinal: the columns behind them are not read.
         case places
         /// Those, then the length of the value, and the key of a delete.
         case all

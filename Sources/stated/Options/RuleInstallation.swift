@@ -73,7 +73,8 @@ struct RuleInstallation {
                         + "start stores them, unless the machine starts anew before"
                 case .part:
                     "\(count) with durability interval could not be stored until the end: the next "
-                        + "start stores those that are in the log, and some are lost"
+                        + "start stores those that are in the log, unless the machine starts anew "
+                        + "before; the others are lost"
                 case .nothing:
                     "\(count) with durability interval could not be stored and "
                         + "\(lost == 1 ? "is" : "are") lost: the store refused them until the end"
