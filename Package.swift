@@ -165,7 +165,9 @@ let package = Package(
         ),
         .executableTarget(
             name: "stated-etcd",
-            dependencies: ["StateEtcd", "StateJSON", "StateModel", "StateSystem", "StateWire"],
+            dependencies: [
+                "StateEtcd", "StateJSON", "StateModel", "StateSystem", "StateWire", "CLinux",
+            ],
             swiftSettings: strict,
             linkerSettings: standalone
         ),
@@ -183,6 +185,11 @@ let package = Package(
             dependencies: [
                 "StateClient", "StateContainers", "StateJSON", "StateModel", "StateSystem",
                 "CLinux",
+            ],
+            resources: [
+                .embedInCode("Completion/Scripts/statectl.bash"),
+                .embedInCode("Completion/Scripts/_statectl"),
+                .embedInCode("Completion/Scripts/statectl.fish"),
             ],
             swiftSettings: strict,
             linkerSettings: withoutLoader

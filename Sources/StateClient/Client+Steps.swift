@@ -4,7 +4,8 @@ import StateWire
 extension Client {
     /// A step of a transaction.
     public enum Step: Hashable, Sendable {
-        case set(Key, [UInt8])
+        /// Sets a key. Its value lives for the time, above 0; without one, as the key's rule says.
+        case set(Key, [UInt8], expiresAfter: Duration? = nil)
         /// Deletes a key; an absent one is no error.
         case delete(Key)
         /// Refuses the transaction if the key was not last modified at the revision; 0: is absent.
@@ -42,19 +43,20 @@ extension Client {
             let next = index + 1 < steps.count ? steps[index + 1] : nil
             switch (steps[index], next) {
             // A condition of the next step: the number of steps is limited.
-            case (.check(let key, let revision), .set(let other, let value)?) where key == other:
+            case (.check(let key, let revision), .set(let other, let value, let time)?)
+            where key == other:
                 arguments.add("SET")
                 arguments += [key.bytes, value]
                 arguments.add("IFREV", String(revision))
-                if keepsTimes { arguments.add("EXPIRES", "keep") }
+                arguments.add(expiry: time, keepsTimes: keepsTimes)
                 index += 1
             case (.check(let key, let revision), .delete(let other)?) where key == other:
                 arguments += [Array("DELETE".utf8), key.bytes]
                 arguments.add("IFREV", String(revision))
                 index += 1
-            case (.set(let key, let value), _):
+            case (.set(let key, let value, let time), _):
                 arguments += [Array("SET".utf8), key.bytes, value]
-                if keepsTimes { arguments.add("EXPIRES", "keep") }
+                arguments.add(expiry: time, keepsTimes: keepsTimes)
             case (.delete(let key), _): arguments += [Array("DELETE".utf8), key.bytes]
             case (.check(let key, let revision), _):
                 arguments += [Array("CHECK".utf8), key.bytes, Array(String(revision).utf8)]
@@ -162,6 +164,16 @@ extension Client {
             isDone = names.count < Children.limit
             last = names.last
             return names.isEmpty ? nil : names
+        }
+    }
+}
+
+extension [[UInt8]] {
+    fileprivate mutating func add(expiry time: Duration?, keepsTimes: Bool) {
+        if let time {
+            add("EXPIRES", Client.milliseconds(time))
+        } else if keepsTimes {
+            add("EXPIRES", "keep")
         }
     }
 }

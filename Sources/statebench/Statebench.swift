@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// Load, measurements and crash checks for `stated`; commands that Redis has also run against
@@ -85,6 +86,7 @@ enum Statebench {
         do throws(BenchError) {
             guard let command = arguments.first else { throw .usage("COMMAND is missing") }
             try run(command, arguments.dropFirst())
+            guard clinux_end_output() == 0 else { throw .failed("standard output: not written") }
         } catch {
             complain("statebench: \(error.message)\n")
             if case .usage = error { complain(usage + "\n") }

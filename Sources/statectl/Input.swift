@@ -78,7 +78,7 @@ struct Input: ~Copyable {
         buffer.removeLast(room - max(0, count))
         if count == 0 { isAtEnd = true }
         guard count >= 0 else {
-            throw .file("cannot read \(name): \(lastError)")
+            throw .file("cannot read \(name): \(errno == EBADF ? "it is closed" : lastError)")
         }
     }
 }

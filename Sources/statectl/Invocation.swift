@@ -5,9 +5,11 @@ import StateWire
 
 /// The parsed command line.
 ///
-/// An option begins with two dashes and may come before or after the verb. Its value is the next
-/// argument, or follows an `=`. An argument with one dash is an operand, so `set KEY -5` needs no
-/// quoting. After `--` come operands only, or for a verb that runs one the command.
+/// A word that begins with a dash is an option, and may come before or after the verb. Its value is
+/// the next argument, or follows an `=`. `-` alone and what begins as a number does, such as `-5`
+/// and `-10m`, are operands. A word that is no option is refused and never taken as an operand:
+/// `delete -n d/` must not delete. After `--` come operands only, or for a verb that runs one the
+/// command.
 ///
 /// It is a class because the runtime would make the types of a struct's arrays, to release them, at
 /// each start: a third of what a `get` computes.
@@ -15,6 +17,7 @@ final class Invocation {
     enum Task {
         case perform(Verb)
         case help(Verb?)
+        case helpOnAllVerbs
         case version
     }
 
@@ -37,14 +40,15 @@ final class Invocation {
             if argument == "--".bytes {
                 try end(with: rest, verb)
                 break
-            } else if argument.starts(with: "--".utf8) {
+            } else if Self.isOption(argument) {
                 try read(option: argument, &rest, verb)
-            } else if verb == nil, argument == "-h".bytes {
-                options.append(("--help", []))
             } else if verb == nil, argument == "help".bytes, !has("--help") {
                 options.append(("--help", []))
+            } else if verb == nil, argument == "verbs".bytes, has("--help") {
+                task = .helpOnAllVerbs
+                return
             } else if verb == nil {
-                verb = try Verb.named(String(decoding: argument, as: UTF8.self))
+                verb = try named(String(decoding: argument, as: UTF8.self))
             } else {
                 operands.append(argument)
             }
@@ -57,6 +61,7 @@ final class Invocation {
         } else if let verb {
             task = .perform(verb)
             try checkOperands(verb)
+            try checkPrefixes(verb)
         } else {
             throw .usage("no verb given; 'statectl --help' lists the verbs")
         }
@@ -166,6 +171,20 @@ final class Invocation {
         return try SocketLocation.process.clientPath(of: isSystem ? .system : .user)
     }
 
+    /// Whether the word begins with a dash, but not as a number does.
+    private static func isOption(_ word: [UInt8]) -> Bool {
+        guard word.count > 1, word[0] == UInt8(ascii: "-") else { return false }
+        let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
+        let isFraction = word[1] == UInt8(ascii: ".") && word.count > 2
+        return !digits.contains(word[isFraction ? 2 : 1])
+    }
+
+    /// The verb of that name; `keys` is `list --keys`.
+    private func named(_ word: String) throws(Failure) -> Verb {
+        if word == "keys" { options.append(("--keys", [])) }
+        return try Verb.named(word)
+    }
+
     private func end(with rest: ArraySlice<[UInt8]>, _ verb: Verb?) throws(Failure) {
         guard verb?.takesCommand ?? false else {
             operands += rest
@@ -182,30 +201,52 @@ final class Invocation {
     ) throws(Failure) {
         let equals = argument.firstIndex(of: UInt8(ascii: "="))
         let name = String(decoding: argument[..<(equals ?? argument.endIndex)], as: UTF8.self)
-        let own = verb?.options() ?? []
-        guard
-            let option = Option.common.first(where: { $0.isNamed(name) })
-                ?? own.first(where: { $0.isNamed(name) })
-        else { throw .usage(Self.unknown(name, verb, Option.common + own)) }
+        let known = Option.common + (verb?.options() ?? [])
+        guard let option = Option.named(name, among: known, isBeforeVerb: verb == nil) else {
+            throw .usage(Self.unknown(name, verb, known))
+        }
         let attached = equals.map { Array(argument[($0 + 1)...]) }
         guard let placeholder = option.placeholder else {
             guard attached == nil else { throw .usage("\(name) takes no value") }
-            options.append((name, []))
+            options.append((option.name, []))
             return
         }
         guard let value = attached ?? rest.popFirst() else {
             throw .usage("\(name) needs a value: \(name) \(placeholder)")
         }
-        options.append((name, value))
+        if option.name == "-o" {
+            guard value == "json".bytes else {
+                throw .usage("-o takes json, not '\(String(decoding: value, as: UTF8.self))'")
+            }
+            options.append(("--json", []))
+        } else {
+            options.append((option.name, value))
+        }
     }
 
     private static func unknown(_ name: String, _ verb: Verb?, _ known: [Option]) -> String {
-        let question = Spelling.question(Spelling.nearest(to: name, among: known.map(\.name)))
+        // A single letter is near to everything.
+        let nearest =
+            name.utf8.count > 2 ? Spelling.nearest(to: name, among: known.map(\.name)) : nil
+        let question = Spelling.question(nearest)
         guard let verb else {
             return "unknown option '\(name)' before the verb\(question)"
         }
         let advice = verb.operandCount.upperBound > 0 ? " (if it is a value, put -- before it)" : ""
         return "unknown option '\(name)' of '\(verb.name)'\(question)\(advice)"
+    }
+
+    /// Refuses an operand that is no prefix if `--prefix` was given.
+    ///
+    /// Whoever types `delete -r audio` may mean another thing than the key `audio`.
+    private func checkPrefixes(_ verb: Verb) throws(Failure) {
+        guard has("--prefix"), verb.options().contains(.prefix) else { return }
+        let slash = UInt8(ascii: "/")
+        guard let other = operands.first(where: { $0.last != slash }) else { return }
+        let shown = String(decoding: other, as: UTF8.self)
+        throw .usage(
+            "\(verb.name): '\(shown)' is no prefix; all keys below it are named '\(shown)/'"
+        )
     }
 
     private func checkOperands(_ verb: Verb) throws(Failure) {

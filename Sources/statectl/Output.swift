@@ -160,7 +160,7 @@ struct Output {
         bytes.removeAll(keepingCapacity: number == 0)
         if number == EPIPE { throw .brokenPipe }
         guard number == 0 else {
-            let reason = String(cString: strerror(number))
+            let reason = number == EBADF ? "it is closed" : String(cString: strerror(number))
             throw .output("standard output: \(reason); what the command does was done")
         }
     }

@@ -29,9 +29,16 @@ struct Statectl {
     private static func run(_ output: inout Output) throws(Failure) {
         let invocation = try Invocation(arguments: ProcessArguments.bytes())
         switch invocation.task {
-        case .version: output.write("statectl \(Version.withCommit)\n")
+        case .version: try version(invocation, &output)
         case .help(let verb): output.write(Help.text(for: verb))
+        case .helpOnAllVerbs: output.write(Help.verbs)
         case .perform(let verb): try verb.perform(invocation, &output)
         }
+    }
+
+    /// `version`: that of this program.
+    static func version(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
+        guard invocation.isJSON else { return output.write("statectl \(Version.withCommit)\n") }
+        output.write(json: ["statectl": .text(Version.withCommit)])
     }
 }

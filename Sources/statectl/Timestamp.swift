@@ -2,6 +2,13 @@ import Glibc
 
 /// Wall time in readable form.
 enum Timestamp {
+    /// Milliseconds since 1970.
+    static var now: Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
+    }
+
     /// `2026-01-31T13:34:56.789+01:00`, in local time with its distance from UTC.
     static func text(_ milliseconds: Int64) -> String {
         var seconds = time_t(milliseconds / 1_000)

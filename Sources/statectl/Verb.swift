@@ -36,27 +36,50 @@ final class Verb: Sendable {
         self.perform = perform
     }
 
+    /// The verb of that name, or of a name in ``otherNames``.
+    ///
     /// - Throws: ``Failure/usage(_:)``, with the verb that the user may have meant.
     static func named(_ word: String) throws(Failure) -> Verb {
         if let verb = all.first(where: { $0.line.utf8.hasFirstWord(word.utf8) }) { return verb }
-        let nearest = otherNames[word] ?? Spelling.nearest(to: word, among: all.map(\.name))
+        if let name = otherNames[word] { return try named(name) }
+        guard word != "restore" else {
+            throw .usage(
+                "a backup becomes a store by 'stated --restore FILE --data NEWDIRECTORY', while no daemon uses that"
+            )
+        }
+        let nearest = meanings[word] ?? Spelling.nearest(to: word, among: all.map(\.name))
         let question =
             nearest == nil ? "; 'statectl --help' lists them" : Spelling.question(nearest)
         throw .usage("unknown verb '\(word)'\(question)")
     }
 
-    /// What other programs call the verbs.
+    /// The names that hands type, and that can mean only one verb.
     private static let otherNames = [
-        "del": "delete", "rm": "delete", "remove": "delete", "put": "set", "ls": "list",
-        "keys": "list", "subscribe": "watch", "info": "status", "log": "history",
-        "increment": "incr", "transaction": "txn",
+        "cat": "get", "del": "delete", "info": "status", "keys": "list", "ls": "list",
+        "put": "set", "rm": "delete",
+    ]
+
+    /// What other programs run, not people.
+    static let ofPrograms = ["complete", "credential"]
+
+    /// What other programs call something similar: only a hint.
+    private static let meanings = [
+        "add": "set", "config": "check-config", "copy": "cp", "create": "set", "decr": "incr",
+        "dump": "export", "erase": "delete", "find": "list", "follow": "watch", "grep": "list",
+        "has": "exists", "increment": "incr", "load": "import", "log": "history", "mget": "get",
+        "monitor": "top", "move": "mv", "mset": "set", "multi": "txn", "print": "get",
+        "purge": "delete", "read": "get", "remove": "delete", "rename": "mv", "rollback": "revert",
+        "save": "backup", "scan": "list", "search": "list", "show": "get", "snapshot": "backup",
+        "stat": "status", "stats": "metrics", "store": "set", "subscribe": "watch",
+        "tail": "watch", "touch": "set", "transaction": "txn", "undo": "revert",
+        "unlink": "delete", "unset": "delete", "validate": "check-config", "write": "set",
     ]
 
     static let all = [
         Verb(
             "get KEY… [--at REV|TIME] [--fresh] [--long] [--raw] [--json]",
             1...Int.max,
-            ["--long", "--raw", "--at REV|TIME", "--fresh"],
+            ["--long", "--raw", "--at REV|TIME", "--fresh", .prefix],
             Help.get,
             Statectl.get
         ),
@@ -80,9 +103,30 @@ final class Verb: Sendable {
         Verb(
             "delete KEY|PREFIX/… [--dry-run] [--all]",
             0...Int.max,
-            ["--dry-run", "--all"],
+            ["--dry-run", "--all", .prefix],
             Help.delete,
             Statectl.delete
+        ),
+        Verb(
+            "exists KEY|PREFIX/… [--json]",
+            1...Int.max,
+            [.prefix],
+            Help.exists,
+            Statectl.exists
+        ),
+        Verb(
+            "cp KEY NEWKEY | PREFIX/ NEWPREFIX/ [--if-absent] [--dry-run] [--json]",
+            2...2,
+            ["--if-absent", "--dry-run", .prefix],
+            Help.copy,
+            Statectl.copy
+        ),
+        Verb(
+            "mv KEY NEWKEY | PREFIX/ NEWPREFIX/ [--if-absent] [--dry-run] [--json]",
+            2...2,
+            ["--if-absent", "--dry-run", .prefix],
+            Help.move,
+            Statectl.move
         ),
         Verb(
             "list [PATTERN] [--keys|--long|--count|--children] [--at REV|TIME] [--limit N]"
@@ -90,19 +134,26 @@ final class Verb: Sendable {
             0...1,
             [
                 "--keys", "--long", "--count", "--children", "--at REV|TIME", "--limit N",
-                "--no-pager",
+                "--no-pager", .prefix,
             ],
             Help.list,
             Statectl.list
         ),
-        Verb("tree [PREFIX/] [--depth N]", 0...1, ["--depth N"], Help.tree, Statectl.tree),
+        Verb(
+            "tree [PREFIX/] [--depth N]",
+            0...1,
+            ["--depth N", .prefix],
+            Help.tree,
+            Statectl.tree
+        ),
         Verb(
             "watch PATTERN… [--from REV|--snapshot] [--latest] [--previous] [--time] [--count N]"
-                + " [--timeout T] [--for-daemon] [--json] [[--name N [--reset]] [--on-error retry|skip] -- COMMAND…]",
+                + " [--timeout T] [--for-daemon] [--ready-fd N] [--json] [[--name N [--reset]] [--on-error retry|skip] -- COMMAND…]",
             1...Int.max,
             [
                 "--from REV", "--snapshot", "--latest", "--previous", "--time", "--count N",
-                "--timeout T", "--for-daemon", "--name N", "--reset", "--on-error retry|skip",
+                "--timeout T", "--for-daemon", "--ready-fd N", "--name N", "--reset",
+                "--on-error retry|skip", .prefix,
             ],
             Help.watch,
             Statectl.watch
@@ -128,7 +179,7 @@ final class Verb: Sendable {
             Help.import,
             Statectl.importEntries
         ),
-        Verb("export [PATTERN]", 0...1, [], Help.export, Statectl.export),
+        Verb("export [PATTERN]", 0...1, [.prefix], Help.export, Statectl.export),
         Verb(
             "backup FILE|- [--no-history | --since FILE] [--json] | statectl backup --verify FILE",
             1...1,
@@ -160,7 +211,7 @@ final class Verb: Sendable {
         Verb(
             "revert PATTERN --to REV|TIME [--dry-run] [--all] [--json]",
             0...1,
-            ["--to REV|TIME", "--dry-run", "--all"],
+            ["--to REV|TIME", "--dry-run", "--all", .prefix],
             Help.revert,
             Statectl.revert
         ),
@@ -181,7 +232,7 @@ final class Verb: Sendable {
         Verb(
             "reset KEY|PREFIX/ [--all] [--dry-run] [--json]",
             0...1,
-            ["--all", "--dry-run"],
+            ["--all", "--dry-run", .prefix],
             Help.reset,
             Statectl.reset
         ),
@@ -243,6 +294,8 @@ final class Verb: Sendable {
         ),
         Verb("reload [--dry-run] [--json]", 0...0, ["--dry-run"], Help.reload, Statectl.reload),
         Verb("check-config [--json]", 0...0, [], Help.checkConfig, Statectl.checkConfiguration),
+        Verb("version", 0...0, [], Help.version, Statectl.version),
+        Verb("completion bash|zsh|fish", 1...1, [], Help.completion, Statectl.completion),
         Verb("explain KEY [--json]", 1...1, [], Help.explain, Statectl.explain),
         Verb("rules [--json]", 0...0, [], Help.rules, Statectl.rules),
         Verb("edit KEY [--json]", 1...1, [], Help.edit, Statectl.edit),
@@ -256,31 +309,9 @@ final class Verb: Sendable {
     ]
 }
 
-/// One option of the command line, written as in its help: `--at REV`.
-struct Option: ExpressibleByStringLiteral, Sendable {
-    private let text: String
-
-    init(stringLiteral text: String) { self.text = text }
-
-    /// With its two dashes.
-    var name: String { String(text.prefix { $0 != " " }) }
-
-    /// The placeholder of its value in the help; nil if it takes no value.
-    var placeholder: String? {
-        text.firstIndex(of: " ").map { String(text[text.index(after: $0)...]) }
-    }
-
-    func isNamed(_ name: String) -> Bool { text.utf8.hasFirstWord(name.utf8) }
-
-    /// The options of every verb.
-    static let common: [Option] = [
-        "--socket PATH", "--system", "--user", "--reply-timeout T", "--json", "--help", "--version",
-    ]
-}
-
 extension String.UTF8View {
     /// Whether `word` is all that comes before the first space, or the end.
-    fileprivate func hasFirstWord(_ word: String.UTF8View) -> Bool {
+    func hasFirstWord(_ word: String.UTF8View) -> Bool {
         starts(with: word) && dropFirst(word.count).first ?? UInt8(ascii: " ") == UInt8(ascii: " ")
     }
 }

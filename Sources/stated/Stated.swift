@@ -48,7 +48,17 @@ enum Stated {
             log.flush()
             exit(exitStatus(of: error.code))
         }
+        endOutput(log)
+    }
+
+    /// Exits with 5 if what was printed could not be written.
+    private static func endOutput(_ log: Log) {
+        let reason = clinux_end_output()
+        if reason != 0 {
+            log.write(.error, .startFailed, "standard output: \(String(cString: strerror(reason)))")
+        }
         log.flush()
+        if reason != 0 { exit(exitStatus(of: .storage)) }
     }
 
     /// Exits with 5 if something is damaged.

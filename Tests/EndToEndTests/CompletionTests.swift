@@ -55,7 +55,7 @@ struct CompletionTests {
         #expect(try offered("list", "--lim") == ["w--limit"])
         #expect(try offered("--sock") == ["w--socket"])
         #expect(try offered("set", "a", "b", "--durability", "w") == ["wwritten"])
-        let help = try Statectl.run(["--help"]).lines
+        let help = try Statectl.run(["help", "verbs"]).lines
         for verb in try offered("") where verb != "whelp" {
             let line = "  \(verb.dropFirst())"
             #expect(help.contains { $0 == line || $0.hasPrefix(line + " ") }, "\(verb)")
@@ -157,7 +157,7 @@ struct CompletionTests {
 
     @Test func `bash names each key, and executes nothing`() throws {
         let file = try directory.write(
-            "source \"$ROOT/config/completions/statectl.bash\"; PS1='READY>'\n",
+            "source \"$ROOT/Sources/statectl/Completion/Scripts/statectl.bash\"; PS1='READY>'\n",
             to: "rc"
         )
         try expectNames(
@@ -175,7 +175,7 @@ struct CompletionTests {
     func `zsh names each key, and executes nothing`() throws {
         _ = try directory.write(
             """
-            fpath=("$ROOT/config/completions" $fpath)
+            fpath=("$ROOT/Sources/statectl/Completion/Scripts" $fpath)
             autoload -Uz compinit && compinit -u -d "$HOME/.zcompdump"
             unsetopt beep; PS1='READY>'
 
@@ -194,7 +194,7 @@ struct CompletionTests {
     @Test(.enabled(if: access("/usr/bin/fish", X_OK) == 0, "fish is not installed"))
     func `fish names each key, and executes nothing`() throws {
         let start =
-            "source $ROOT/config/completions/statectl.fish; "
+            "source $ROOT/Sources/statectl/Completion/Scripts/statectl.fish; "
             + "function fish_prompt; printf 'READY>'; end"
         try expectNames(
             ["fish", "--no-config", "--private", "-i", "-C", start],
@@ -207,7 +207,7 @@ struct CompletionTests {
 
     @Test(.enabled(if: access("/usr/bin/shellcheck", X_OK) == 0, "shellcheck is not installed"))
     func `shellcheck finds nothing in the completion of bash`() throws {
-        let file = packageRoot + "/config/completions/statectl.bash"
+        let file = packageRoot + "/Sources/statectl/Completion/Scripts/statectl.bash"
         let result = try runCommand("/usr/bin/shellcheck", [file])
         #expect(result.exitCode == 0, "\(result)")
     }

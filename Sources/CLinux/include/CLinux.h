@@ -254,6 +254,11 @@ int clinux_timer(void);
 void clinux_set_timer(int timer, int64_t nanoseconds);
 /// Waits until it goes off, unless it has since the last call; a signal may end the wait, too.
 void clinux_wait_for_timer(int timer);
+
+/// Writes what was printed to standard output and is still in the buffer of the C library.
+///
+/// 0 if all that was printed is written, or if nobody reads it any more; otherwise the number of the error.
+int clinux_end_output(void);
 #endif
 
 /// A counting semaphore (sem_overview(7)).

@@ -4,8 +4,6 @@ import StateModel
 extension Statectl {
     /// The longest file.
     private static let fileByteLimit = 256 << 20
-    /// How often changes are determined anew because somebody else has changed one of the keys.
-    private static let attemptCount = 10
 
     /// `apply FILE|-`: makes keys what a file says, in one commit.
     static func apply(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
@@ -13,19 +11,9 @@ extension Statectl {
         let pruned = try prunedPrefixes(invocation, desired)
         let client = try invocation.connect()
         let isDryRun = invocation.has("--dry-run")
-        var changes = try attempt(try KeyChanges(to: desired, pruning: pruned, client))
-        var commit: Client.Commit?
-        var attempts = 1
-        while commit == nil, !changes.isEmpty {
-            do throws(StateError) {
-                commit = try client.apply(changes.steps(isDryRun: isDryRun), isDryRun: isDryRun)
-            } catch {
-                guard error.code == .conflict, attempts < attemptCount else {
-                    throw .refused(error)
-                }
-                attempts += 1
-                changes = try attempt(try KeyChanges(to: desired, pruning: pruned, client))
-            }
+        let (changes, commit) = try KeyChanges.apply(client, isDryRun: isDryRun) {
+            () throws(StateError) in
+            try KeyChanges(to: desired, pruning: pruned, client)
         }
         try changes.write(
             isDryRun ? nil : commit,

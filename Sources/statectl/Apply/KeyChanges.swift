@@ -13,6 +13,8 @@ struct KeyChanges {
         let revision: Int64
         /// What readers get once it is deleted.
         var standard: [UInt8]?
+        /// Wall time in milliseconds at which the value expires; nil: as the rule of the key says.
+        var expires: Int64?
         /// What readers get then.
         var seen: [UInt8]? { after ?? standard }
     }
@@ -50,11 +52,19 @@ struct KeyChanges {
                 }
             }
         }
+        sort()
+    }
+
+    private mutating func sort() {
         changes.sort { $0.key.bytes.lexicographicallyPrecedes($1.key.bytes) }
     }
 
-    /// Makes changes that are known, which are in key order.
-    init(_ changes: [Change]) { self.changes = changes }
+    /// Makes changes that are known, if the conditions on keys that stay as they are hold.
+    init(_ changes: [Change], unchanged: [Client.Step] = []) {
+        self.changes = changes
+        equals = unchanged
+        sort()
+    }
 
     /// Deletes keys, of which some then have their defaults again.
     init(
@@ -100,7 +110,8 @@ struct KeyChanges {
     /// are as asked for have conditions as far as the request has room for them.
     func steps(isDryRun: Bool) -> [Client.Step] {
         let steps = changes.map { change -> Client.Step in
-            change.after.map { .set(change.key, $0) } ?? .delete(change.key)
+            change.after.map { .set(change.key, $0, expiresAfter: change.timeLeft) }
+                ?? .delete(change.key)
         }
         guard !isDryRun else { return steps }
         let conditional = zip(changes, steps).flatMap { change, step -> [Client.Step] in
@@ -109,6 +120,42 @@ struct KeyChanges {
         // STATE.APPLY and its number; SET key value IFREV r; CHECK key r.
         let room = (Client.argumentLimit - 2 - changes.count * 5) / 3
         return Array(equals.prefix(max(0, room))) + conditional
+    }
+
+    /// How often changes are determined anew because somebody else has changed one of the keys.
+    private static let attemptCount = 10
+
+    /// Commits what `determine` says has to change; again if somebody else changes one of the keys
+    /// meanwhile.
+    ///
+    /// - Returns: The changes, and their commit; nil if there were none to make.
+    static func apply(
+        _ client: Client,
+        isDryRun: Bool,
+        _ determine: () throws(StateError) -> KeyChanges
+    ) throws(Failure) -> (KeyChanges, Client.Commit?) {
+        do throws(StateError) {
+            for _ in 1..<attemptCount {
+                let changes = try determine()
+                do throws(StateError) {
+                    return (changes, try changes.commit(client, isDryRun: isDryRun))
+                } catch {
+                    guard error.code == .conflict else { throw error }
+                }
+            }
+            let changes = try determine()
+            return (changes, try changes.commit(client, isDryRun: isDryRun))
+        } catch {
+            throw .refused(error)
+        }
+    }
+
+    private func commit(
+        _ client: Client,
+        isDryRun: Bool
+    ) throws(StateError) -> Client.Commit? {
+        guard !isEmpty else { return nil }
+        return try client.apply(steps(isDryRun: isDryRun), isDryRun: isDryRun)
     }
 
     /// Prints a line for each, and how many there are; without a commit they were not made.
@@ -139,6 +186,11 @@ struct KeyChanges {
 }
 
 extension KeyChanges.Change {
+    /// How long the value lives; one that is due now is refused by the condition on its key.
+    fileprivate var timeLeft: Duration? {
+        expires.map { .milliseconds(max(1, $0 - Timestamp.now)) }
+    }
+
     fileprivate var json: JSONLine {
         [
             "op": .text(after == nil ? "delete" : "set"), "key": .bytes(key.bytes),

@@ -4,6 +4,7 @@ import StateModel
 extension Statectl {
     /// `get KEY`: the value and a newline; for several keys, a line each.
     static func get(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
+        guard !invocation.has("--prefix") else { return try getPrefix(invocation, &output) }
         guard invocation.operands.count == 1 else { return try getSeveral(invocation, &output) }
         if invocation.has("--raw"), invocation.has("--long") || invocation.isJSON {
             throw .usage("get: --raw prints only the value; leave out --long and --json, or --raw")
@@ -39,6 +40,16 @@ extension Statectl {
             output.write(value)
         }
         if !invocation.has("--raw") { output.write("\n") }
+    }
+
+    /// `get --prefix PREFIX/` is what other programs call a list.
+    private static func getPrefix(
+        _ invocation: Invocation,
+        _ output: inout Output
+    ) throws(Failure) {
+        guard invocation.operands.count == 1, !invocation.has("--raw"), !invocation.has("--fresh")
+        else { throw .usage("get: --prefix is for one prefix, without --raw and --fresh") }
+        try list(invocation, &output)
     }
 
     /// With `--fresh`, everything that the cluster of the keys had is there.

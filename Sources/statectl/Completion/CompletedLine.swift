@@ -84,8 +84,7 @@ struct CompletedLine {
 
     private mutating func add(_ word: [UInt8]) {
         guard verb == nil else { return operands.append(word) }
-        let name = String(decoding: word, as: UTF8.self)
-        verb = Verb.all.first { $0.name == name }
+        verb = try? Verb.named(String(decoding: word, as: UTF8.self))
     }
 
     private mutating func end(with rest: ArraySlice<[UInt8]>) -> Meaning {
@@ -113,6 +112,7 @@ struct CompletedLine {
         case "--at", "--from", "--to", "--if-revision": .revision
         case "--name", "--forget": .handler
         case "--prefix": .key
+        case "-o": .choice(["json"])
         case "--socket", "--since", "--data", "--textfile": .file
         case "--durability": .choice(["memory", "interval", "written", "synced"])
         case "--on-error": .choice(["retry", "skip"])
@@ -123,11 +123,13 @@ struct CompletedLine {
     private var meaningOfOperand: Meaning {
         guard let verb else { return .verb }
         switch verb.name {
-        case "get", "delete", "watch": return .key
+        case "get", "delete", "watch", "exists", "cp", "mv": return .key
         case "import", "txn", "backup": return operands.isEmpty ? .file : .text
         case "lock", "locks": return operands.isEmpty ? .lock : .text
         case "diff": return operands.count < 2 ? .revision : .key
         case "complete": return .text
+        case "completion":
+            return operands.isEmpty ? .choice(["bash", "zsh", "fish"]) : .text
         default:
             return operands.isEmpty && verb.operandCount.upperBound > 0 ? .key : .text
         }

@@ -17,6 +17,18 @@ extension Statectl {
     }
 }
 
+extension Statectl {
+    /// `completion SHELL`: what the shell has to read.
+    static func completion(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
+        switch String(decoding: invocation.operands[0], as: UTF8.self) {
+        case "bash": output.write(PackageResources.statectl_bash)
+        case "zsh": output.write(PackageResources._statectl)
+        case "fish": output.write(PackageResources.statectl_fish)
+        case let shell: throw .usage("completion: bash, zsh or fish, not '\(shell)'")
+        }
+    }
+}
+
 /// How a word may go on.
 private struct Completion {
     let line: CompletedLine
@@ -39,7 +51,7 @@ private struct Completion {
 
     func candidates() throws(StateError) -> [Candidate] {
         switch line.meaning {
-        case .verb: words(Verb.all.map(\.name).filter { $0 != "complete" } + ["help"])
+        case .verb: words(Verb.all.map(\.name).filter { !Verb.ofPrograms.contains($0) } + ["help"])
         case .option: words(line.options.map(\.name))
         case .choice(let choices): words(choices)
         case .key: try names(below: [])

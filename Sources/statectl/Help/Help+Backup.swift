@@ -18,7 +18,7 @@ extension Help {
                         names the piece if one is damaged
 
         examples:
-          statectl backup /var/backups/state.backup
+          statectl backup monday.backup
           statectl backup - --no-history | gzip > state.backup.gz
           statectl backup tuesday.backup --since monday.backup
           statectl backup --verify monday.backup

@@ -1,5 +1,25 @@
-// The help of the verb that shells ask.
+// The help of the verbs that shells use, and of 'version'.
 extension Help {
+    static let completion = """
+        Prints what the shell has to read so that it completes verbs, options and keys. Packages
+        install it. Without one: 'source' it in ~/.bashrc, or in config.fish; for zsh, put it as
+        _statectl into a directory of $fpath.
+
+        examples:
+          statectl completion bash > statectl.bash && source ./statectl.bash
+          statectl completion zsh
+          statectl completion fish
+
+        """
+
+    static let version = """
+        Prints the version of this program. 'statectl status' prints that of the daemon.
+
+        examples:
+          statectl version
+
+        """
+
     static let complete = """
         Prints how the last WORD may go on: what the completion of bash, zsh and fish asks. The words
         are those after 'statectl', without quotes; the last may be empty. It offers verbs, options,

@@ -29,6 +29,50 @@ extension Help {
 
         """
 
+    static let exists = """
+        Exits 0 if each KEY is present and there are keys below each PREFIX/, else 1. Prints nothing;
+        --json prints how many of them there are. KEY and PREFIX/ are literal.
+
+        examples:
+          statectl exists audio/volume && echo "there is a volume"
+          statectl exists audio/ || echo "nothing is set"
+
+        """
+
+    static let copy = """
+        Copies the value of a key, or of all keys below a prefix, in one commit, and prints how many.
+        A value that expires does so when it would have; one that does not takes the time of the
+        rule of its new name. A value that is there already is replaced; its history keeps it, so
+        that revert brings it back. If KEY is absent, it says so and exits 1. Names are literal.
+
+        \(copyOptions)
+
+        examples:
+          statectl cp audio/volume audio/volume-before
+          statectl cp audio/ backup/audio/ --dry-run
+
+        """
+
+    static let move = """
+        Gives a key, or all keys below a prefix, another name, in one commit, and prints how many.
+        A value that expires does so when it would have; one that does not takes the time of the
+        rule of its new name. A value that is there already is replaced. The old name has its
+        history until it is compacted; that of the new one begins. If KEY is absent, it says so and
+        exits 1. A key that somebody adds below PREFIX/ meanwhile may stay. Names are literal.
+
+        \(copyOptions)
+
+        examples:
+          statectl mv audio/volume audio/master/volume
+          statectl mv audio/ sound/ --if-absent
+
+        """
+
+    private static let copyOptions = """
+          --if-absent  only if no key has one of the new names; otherwise it exits 4
+          --dry-run    print what would change, as apply does, and change nothing; rules are checked
+        """
+
     static let tree = """
         Prints keys and values as a tree: a prefix on its line, and what is below it further to the
         right.

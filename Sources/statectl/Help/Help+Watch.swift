@@ -15,6 +15,9 @@ extension Help {
           --timeout T  end after a time such as 500ms, 10s or 2m; exits 1 if --count was not reached
           --for-daemon
                        if there is no daemon yet, wait for it
+          --ready-fd N once the watch has begun, write a line to that descriptor and close it: all
+                       changes after that are printed. With --json the first line of the output says
+                       the same, {"revision":R,"op":"ready"}, where R is the revision of the store
           -- COMMAND…  run this for each change instead, one run at a time. Its environment has
                        STATED_KEY, STATED_OP (set, delete, snapshot, gap) and STATED_REVISION; its
                        standard input has the value (with --json the JSON object). It gets SIGTERM
@@ -37,6 +40,7 @@ extension Help {
         examples:
           statectl watch audio/
           statectl watch / --snapshot --timeout 1s
+          mkfifo ready && { statectl watch jobs/ --ready-fd 3 3>ready & read -r _ <ready; }
           statectl watch audio/volume -- sh -c 'echo "volume is $(cat)"'
           statectl watch dns/ --name dns-writer -- sh -c 'exec /usr/lib/dns/write-zone'
           statectl watch jobs/ --name jobs --from 0 --on-error skip -- sh -c './run-job'

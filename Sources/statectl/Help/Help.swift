@@ -7,10 +7,32 @@ enum Help {
     }
 
     private static let program = """
-        usage: statectl [--socket PATH] [--json] VERB …
+        usage: statectl VERB …           'statectl VERB --help' prints its options
 
         Values with names that outlive the processes that set them.
 
+          a value       get  set  delete  exists  incr  edit  expire  ttl  persist
+          several       list  tree  cp  mv  txn  apply  reset  convert  import  export
+          changes       watch  wait  handlers  watches
+          the past      history  blame  diff  revert  compact  backup
+          processes     lock  locks  elect  service
+          the daemon    status  health  top  metrics  ping  sync  check  check-config
+                        reload  rules  explain  version  completion
+
+        'statectl help verbs' prints a line about each. audio/ means all keys below
+        it, / means everything. --json prints JSON. The exit code is 0 if all went well,
+        1 if something is absent, 3 without a daemon, 4 if the daemon refuses.
+
+        examples:
+          statectl set audio/volume 0.7
+          statectl get audio/volume
+          statectl list audio/
+          statectl watch audio/ -- sh -c 'echo "$STATED_KEY is now $(cat)"'
+
+        """
+
+    /// A line about each verb.
+    static let verbs = """
           get KEY…             print a value, or several
           set KEY VALUE|-      set a value, or what standard input has; KEY=VALUE… for several
           incr KEY [N]         add to a number
@@ -19,6 +41,9 @@ enum Help {
           ttl KEY              print how long a key has left
           persist KEY          make a key never expire
           delete KEY|PREFIX/…  delete a key, or all keys below a prefix
+          exists KEY|PREFIX/…  check that keys are present
+          cp KEY NEWKEY        copy a key, or all keys below a prefix
+          mv KEY NEWKEY        rename a key, or all keys below a prefix
           edit KEY             change a value in an editor
           list [PATTERN]       print keys and values
           tree [PREFIX/]       print them as a tree
@@ -48,7 +73,6 @@ enum Help {
           status               print the state of the daemon: sizes, counters, problems
           health               print whether the daemon serves and stores; the exit code says it
           top                  show rates, busy keys, writers and watches, live
-          credential           give systemd the value of a key as a credential of a service
           metrics              print the metrics of the daemon for Prometheus
           watches              print each watch and how far it is
           check [PATTERN]      list the stored values that a rule now refuses, or check the store
@@ -56,24 +80,14 @@ enum Help {
           rules                print the rules of the configuration
           reload               make the daemon reload its configuration
           check-config         print what a reload would change, and the errors of the file
-          complete -- WORD…    print how a word may go on, for the completion of a shell
+          completion SHELL     print what bash, zsh or fish reads to complete words
+          version              print the version
 
         A PATTERN is a key, a prefix that ends in / (/ alone is everything), or a glob with *, ?
-        or [.
+        or [. These names are understood, too: cat (get), put (set), rm and del (delete), ls (list),
+        keys (list --keys), info (status).
 
-        examples:
-          statectl set audio/volume 0.7
-          statectl get audio/volume
-          statectl watch audio/ -- sh -c 'echo "$STATED_KEY is now $(cat)"'
-
-        'statectl VERB --help' prints the options of a verb.
-
-        exit codes: 0 done; 1 absent; 2 usage, or an illegal key or pattern; 3 no daemon, no answer
-        in time, or no permission to connect; 4 refused (a condition, a rule, a limit); 5 storage;
-        6 outcome unknown: after a write was sent, the connection was lost or no answer came in
-        time.
-
-        """ + common
+        """
 
     private static let common = """
 
@@ -91,6 +105,16 @@ enum Help {
           --help         print this
           --version      print the version
           --             what follows is not an option
+
+        -h is --help, -V --version, -o json --json; where a verb has the option, -n is --dry-run,
+        -l and -v are --long. --prefix or -r says that the names given are prefixes: one that does
+        not end in / is refused. A number such as -5 is a value. Any other word that begins with a
+        dash is refused, unless it follows --.
+
+        exit codes: 0 done; 1 absent; 2 usage, or an illegal key or pattern; 3 no daemon, no answer
+        in time, or no permission to connect; 4 refused (a condition, a rule, a limit); 5 storage,
+        or the output cannot be written; 6 outcome unknown: after a write was sent, the connection
+        was lost or no answer came in time.
 
         """
 

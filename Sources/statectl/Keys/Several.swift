@@ -48,6 +48,18 @@ extension Statectl {
         if values.contains(where: { $0 == nil }) { throw .negative }
     }
 
+    /// `exists KEY|PREFIX/…`: prints nothing without `--json`.
+    static func exists(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
+        let patterns = try invocation.operands.map { text throws(Failure) in
+            try attempt(try Invocation.literal(text))
+        }
+        let client = try invocation.connect()
+        var count: Int64 = 0
+        for pattern in patterns where try attempt(try client.count(of: pattern)) > 0 { count += 1 }
+        if invocation.isJSON { output.write(json: ["count": .number(count)]) }
+        guard count == patterns.count else { throw .negative }
+    }
+
     /// `incr KEY [N]`: prints the sum.
     static func increment(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
         let key = try invocation.key()

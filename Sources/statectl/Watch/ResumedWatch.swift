@@ -35,6 +35,8 @@ struct ResumedWatch {
     private var position: Position
     /// The epoch of the store that is watched.
     private var epoch = ""
+    /// The revision after which the daemon sends changes, as it said when the watch began.
+    private(set) var revision: Int64 = 0
     /// A gap to deliver next.
     private var gap: Client.Event?
     /// The named handler that gets the changes; nil if there is none.
@@ -187,6 +189,7 @@ extension ResumedWatch {
             gap = .gap(watch: watch.number, revision: watch.revision)
         }
         epoch = watch.epoch
+        revision = watch.revision
     }
 
     private func watch(

@@ -12,6 +12,7 @@ extension Statectl {
 /// A watch, and the output or the command for its changes.
 private struct Watcher {
     private var watch: ResumedWatch
+    private let ready: ReadyNotice?
     private let command: ChangeCommand?
     private let isJSON: Bool
     private let line: WatchLine
@@ -25,6 +26,7 @@ private struct Watcher {
     private var missing: Int64?
 
     init(_ invocation: Invocation) throws(Failure) {
+        ready = try ReadyNotice(invocation)
         isJSON = invocation.isJSON
         line = WatchLine(invocation)
         isLatest = invocation.has("--latest")
@@ -68,6 +70,11 @@ private struct Watcher {
     }
 
     mutating func run(_ output: inout Output) throws(Failure) {
+        try ready?.send(watch.revision)
+        if isJSON, command == nil {
+            output.write(json: ["revision": .number(watch.revision), "op": .text("ready")])
+            try output.flush()
+        }
         while let event = try watch.next() {
             guard try handle(event, &output) else { break }
             try output.flush()

@@ -1,4 +1,3 @@
-import Glibc
 import StateClient
 
 /// What a watch prints for a change.
@@ -16,7 +15,7 @@ struct WatchLine {
             "\(change.revision)".bytes, operation.bytes, change.key, change.value ?? [],
         ]
         if withPrevious { fields.append(change.previous ?? []) }
-        if withTime { fields.append(Timestamp.text(Self.now).bytes) }
+        if withTime { fields.append(Timestamp.text(Timestamp.now).bytes) }
         output.writeFields(fields)
     }
 
@@ -26,19 +25,12 @@ struct WatchLine {
             "revision": .number(change.revision), "op": .text(operation),
             "key": .bytes(change.key), "value": change.value.map { .value($0) },
             "previous": withPrevious ? change.previous.map { .value($0) } ?? .text(nil) : nil,
-            "time": withTime ? .number(Self.now) : nil,
+            "time": withTime ? .number(Timestamp.now) : nil,
         ]
     }
 
     /// A gap as an object on a line.
     static func json(gapAt revision: Int64) -> JSONLine {
         ["revision": .number(revision), "op": .text("gap")]
-    }
-
-    /// Milliseconds since 1970.
-    private static var now: Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
     }
 }
