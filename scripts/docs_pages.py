@@ -1,5 +1,6 @@
 """The pages of the manual, and what is checked without running anything. Used by scripts/check-docs."""
 
+import datetime
 import glob
 import os
 import re
@@ -75,6 +76,38 @@ def check_form(page):
             kinds = ", ".join(LANGUAGES)
             yield block.line, f"a block of code is one of {kinds}; not '{block.language}'"
     yield from check_links(page)
+    if page.name.startswith("docs/decisions/") and page.name != "docs/decisions/README.md":
+        yield from check_decision(page)
+
+
+def check_decision(page):
+    """A page of decisions has two dates, and claims about the source that hold; docs/decisions/README.md has the forms."""
+    text = " ".join(page.text.split())
+    dates = re.search(r"Decided (\S+), reviewed (\S+)\. ", text)
+    try:
+        decided, reviewed = map(datetime.date.fromisoformat, dates.groups() if dates else ())
+        if decided > reviewed:
+            yield 1, f"reviewed on {reviewed}, before it was decided"
+    except ValueError:
+        yield 1, "the page lacks a line 'Decided YYYY-MM-DD, reviewed YYYY-MM-DD.'"
+    claims = re.findall(r"Checked: (the test )?`([^`]+)` is (not )?in `([^`]+)`\.", text)
+    if not claims or len(claims) != text.count("Checked: "):
+        yield 1, "each decision has lines 'Checked: …' in the forms of docs/decisions/README.md"
+    for test, words, negation, place in claims:
+        sources = list(swift_sources(place))
+        if not sources:
+            yield 1, f"checked: there is no Swift file {place}"
+        elif any((f"func `{words}`" if test else words) in source for source in sources) == bool(negation):
+            yield 1, f"checked, and false: {test}'{words}' is {negation}in {place}; compare the page with the code"
+
+
+def swift_sources(place):
+    """The texts of a Swift file, or of all those in a folder."""
+    path = os.path.join(ROOT, place)
+    for name in [path] if path.endswith(".swift") else sorted(glob.glob(os.path.join(path, "**/*.swift"), recursive=True)):
+        if os.path.exists(name):
+            with open(name, encoding="utf-8") as file:
+                yield file.read()
 
 
 def check_links(page):

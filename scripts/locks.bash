@@ -7,7 +7,7 @@
 # contend NUMBER: runs sections until there are enough of them.
 contend() {
     # shellcheck disable=SC2016 # The command has the variables.
-    local section='echo "+$STATECTL_TOKEN" >>"$SECTIONS"; echo "-$STATECTL_TOKEN" >>"$SECTIONS"'
+    local section='echo "+$STATED_LOCK_TOKEN" >>"$SECTIONS"; echo "-$STATED_LOCK_TOKEN" >>"$SECTIONS"'
     while [[ ! -e $directory/enough ]]; do
         # It fails while the daemon is away, and where it is killed.
         SECTIONS=$directory/sections "$programs/statectl" --socket "$socket" lock crash -- \

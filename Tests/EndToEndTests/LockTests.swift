@@ -25,8 +25,9 @@ struct LockTests {
     @Test func `contenders in many processes never overlap, and tokens rise`() throws {
         // Appends are atomic: each section is a line at its start and one at its end.
         let path = daemon.directory.path(of: "sections")
-        let section =
-            #"echo "+$STATECTL_TOKEN" >> \#(path); sleep 0.002; echo "-$STATECTL_TOKEN" >> \#(path)"#
+        let section = """
+            echo "+$STATED_LOCK_TOKEN" >> \(path); sleep 0.002; echo "-$STATED_LOCK_TOKEN" >> \(path)
+            """
         let contenders = try (0..<24).map { _ in try start("lock", "l", "--", "sh", "-c", section) }
         let library = try (0..<4).map { _ in
             try RunningCommand(
@@ -132,7 +133,7 @@ struct LockTests {
             "--",
             "sh",
             "-c",
-            "echo $STATECTL_LOCK $STATECTL_TOKEN; cat; exit 7"
+            "echo $STATED_LOCK $STATED_LOCK_TOKEN; cat; exit 7"
         )
         let result = try command.finish(input: Array("in".utf8))
         #expect(
@@ -142,6 +143,32 @@ struct LockTests {
         #expect(missing.exitCode == 127 && missing.errorText.contains("/no/such/program"))
         #expect(try Statectl.run(daemon, "lock", "x").exitCode == 2)
         #expect(try Statectl.run(daemon, "lock", "", "--", "true").exitCode == 2)
+    }
+
+    @Test(arguments: ["lock", "elect"])
+    func `the command can change other keys only as long as it has the lock`(verb: String) throws {
+        let script = "echo $STATED_LOCK $STATED_LOCK_ID $STATED_LOCK_TOKEN; exec sleep 600"
+        let command = try start(verb, "jobs/main", "--", "sh", "-c", script)
+        let words = try command.nextLine(within: .seconds(60)).split(separator: " ")
+        try #require(words.count == 3 && words[0] == "jobs/main")
+        let key = "locks/\(words[0])/\(words[1])"
+        #expect(try Statectl.run(daemon, "get", key).text == "exclusive\n")
+
+        func change(to value: String) throws -> CommandResult {
+            let lines = "check \(key) \(words[2])\nset report = \(value)\n"
+            return try Statectl.run(daemon, "txn", "-", input: lines)
+        }
+        #expect(try change(to: "first").text == "1\n")
+        #expect(try Statectl.run(daemon, "delete", "locks/jobs/main/").text == "1\n")
+        let late = try change(to: "late")
+        #expect(late.exitCode == 4 && late.errorText.contains("CONFLICT key '\(key)'"))
+        #expect(try Statectl.run(daemon, "get", "report").text == "first\n")
+        #expect(try command.finish().exitCode == 128 + SIGTERM)
+    }
+
+    @Test func `the command of a service has the key`() throws {
+        let command = try start("service", "web/1", "up", "--", "sh", "-c", "echo $STATED_KEY")
+        #expect(try command.finish().text == "web/1\n")
     }
 
     @Test func `a leader is named by a key, and the next one follows`() throws {

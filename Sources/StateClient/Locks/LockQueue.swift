@@ -92,6 +92,11 @@ package struct LockQueue {
         let end = key.lastIndex(of: UInt8(ascii: "/")) ?? key.endIndex
         return Array(key[..<end].dropFirst(root.utf8.count))
     }
+
+    /// What distinguishes a contender's key from the others of its lock: the last part.
+    package static func identifier(of key: [UInt8]) -> [UInt8] {
+        Array(key.split(separator: UInt8(ascii: "/")).last ?? [])
+    }
 }
 
 extension Client {

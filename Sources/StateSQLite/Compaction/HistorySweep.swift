@@ -3,7 +3,7 @@ import StateEngine
 /// Takes superseded rows out of the history.
 ///
 /// ```
-/// stretches, each at most about half superseded ... compacted | complete ... newest
+/// stretches, each at most three quarters superseded ... compacted | complete ... newest
 /// ```
 ///
 /// What the retention passes is taken in ranges. A range is read first, without a transaction. The

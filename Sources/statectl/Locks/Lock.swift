@@ -31,7 +31,7 @@ extension Statectl {
         _ = try attempt(try client.set(value, for: key, if: condition, livingAs: .process))
         try Companion.become(
             command,
-            adding: ["STATECTL_KEY=".bytes + key.bytes],
+            adding: ["STATED_KEY=".bytes + key.bytes],
             invocation,
             key,
             .set(value)
@@ -98,7 +98,11 @@ extension Statectl {
     ) throws(Failure) -> Never {
         try Companion.become(
             try command(invocation),
-            adding: ["STATECTL_LOCK=\(name)".bytes, "STATECTL_TOKEN=\(token)".bytes],
+            adding: [
+                "STATED_LOCK=\(name)".bytes,
+                "STATED_LOCK_ID=".bytes + LockQueue.identifier(of: key.bytes),
+                "STATED_LOCK_TOKEN=\(token)".bytes,
+            ],
             invocation,
             key,
             .stop(name: name, token: token)
