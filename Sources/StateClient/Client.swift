@@ -18,7 +18,9 @@ public final class Client {
     // Immutable.
 
     /// The socket that this client is connected to.
-    public let socketPath: String
+    public var socketPath: String { socket.path }
+    /// The same, and why it is this one.
+    package let socket: SocketLocation.Choice
     /// How long one call may take; nil for no limit.
     public let timeout: Duration?
     /// The default of ``timeout``.
@@ -44,29 +46,32 @@ public final class Client {
     ///
     /// - Parameters:
     ///   - socket: The path of its socket; nil for `$STATED_SOCKET`, else the user's own, else the
-    ///     system's.
+    ///     machine's if this user has no daemon.
     ///   - timeout: How long connecting, and each call, may take; nil for no limit. It does not
     ///     limit ``nextEvent(timeout:)`` and ``compact(to:shrinks:)``.
     ///   - name: The client's name, which the daemon records with every write; empty for none.
     /// - Throws: ``StateError/Code/unreachable`` if nobody answers, naming the path;
     ///   ``StateError/Code/invalidRequest`` for a path over 107 bytes.
-    public init(
+    public convenience init(
         socket: String? = nil,
         timeout: Duration? = Client.standardTimeout,
         name: String = ""
     ) throws(StateError) {
-        socketPath = try Self.path(of: socket)
-        self.timeout = timeout
-        self.name = name
-        transport = try Transport(
-            path: socketPath,
-            deadline: timeout.map { Deadline(after: $0) }
-        )
+        let choice = try SocketLocation.process.clientChoice(option: socket)
+        try self.init(choice, timeout: timeout, name: name)
     }
 
-    /// The path of the daemon's socket: `socket`, or else the first default location.
-    static func path(of socket: String?) throws(StateError) -> String {
-        try SocketLocation.process.clientPath(option: socket)
+    /// The same for a socket that was chosen before.
+    package init(
+        _ choice: SocketLocation.Choice,
+        timeout: Duration?,
+        name: String = ""
+    ) throws(StateError) {
+        var choice = choice
+        transport = try Transport(&choice, deadline: timeout.map { Deadline(after: $0) })
+        socket = choice
+        self.timeout = timeout
+        self.name = name
     }
 
     /// What a request does: this decides the error if its reply is lost, and the protocol that it

@@ -71,36 +71,22 @@ extension RequestWriter {
 struct Transport: ~Copyable {
     let descriptor: Int32
 
-    /// Connects.
+    /// Connects to `choice`, which becomes the socket that was tried last.
     ///
-    /// - Throws: ``StateError/Code/unreachable``, naming the path; ``StateError/Code/invalidRequest`` if the
-    ///   path is too long.
-    init(path: String, deadline: Deadline?) throws(StateError) {
+    /// - Throws: ``StateError/Code/unreachable``, naming the path.
+    init(_ choice: inout SocketLocation.Choice, deadline: Deadline?) throws(StateError) {
         descriptor = clinux_local_socket()
-        guard descriptor >= 0 else { throw Self.unreachable(path) }
+        guard descriptor >= 0 else { throw Self.unreachable(choice.path, errno) }
         if let deadline { limitConnect(deadline) }
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        let fits = withUnsafeMutableBytes(of: &address.sun_path) { room in
-            // One byte is reserved for the terminating zero.
-            guard path.utf8.count < room.count else { return false }
-            room.copyBytes(from: path.utf8)
-            return true
-        }
-        guard fits else {
-            throw StateError(
-                .err,
-                "socket path '\(path)' is longer than \(SocketLocation.pathByteLimit) bytes"
-            )
-        }
-        let status = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                retrying { connect(descriptor, address, socklen_t(MemoryLayout<sockaddr_un>.size)) }
+        let socket = descriptor
+        let code = try SocketLocation.process.connect(to: &choice) { path in
+            let address = sockaddr_un(name: Array(path.utf8))
+            let status = address.withAddress { address, size in
+                retrying { connect(socket, address, size) }
             }
+            return status == 0 && clinux_end_connect(socket) == 0 ? 0 : errno
         }
-        guard status == 0, clinux_end_connect(descriptor) == 0 else {
-            throw Self.unreachable(path)
-        }
+        guard code == 0 else { throw Self.unreachable(choice.path, code) }
     }
 
     deinit {
@@ -123,13 +109,13 @@ struct Transport: ~Copyable {
         )
     }
 
-    private static func unreachable(_ path: String) -> StateError {
+    private static func unreachable(_ path: String, _ code: Int32) -> StateError {
         let sentence =
-            switch errno {
+            switch code {
             case EACCES, EPERM: "no permission to connect to \(path)"
             case EAGAIN: "no daemon answers at \(path): its queue is full"
             default:
-                "no daemon answers at \(path) (\(String(cString: strerror(errno)))): "
+                "no daemon answers at \(path) (\(String(cString: strerror(code)))): "
                     + "start stated, or name another socket"
             }
         return StateError(.unreachable, sentence)

@@ -6,6 +6,8 @@ import StateWire
 /// the same order.
 final class DaemonConnection {
     let descriptor: Int32
+    /// The socket of the daemon.
+    let choice: SocketLocation.Choice
     private var parser = ReplyParser()
     private var request = RequestWriter()
     private var unsent: [UInt8] = []
@@ -22,18 +24,27 @@ final class DaemonConnection {
     private static let waitingByteCount = 8 << 20
 
     /// - Throws: ``LinkFailure/daemon(_:code:)``.
-    init(_ path: String) throws(LinkFailure) {
-        let address: sockaddr_un
-        do throws(StateError) { address = try sockaddr_un(servedAt: path) } catch {
+    init(_ choice: SocketLocation.Choice) throws(LinkFailure) {
+        let opened = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        var choice = choice
+        let code: Int32
+        do throws(StateError) {
+            code = try SocketLocation.process.connect(to: &choice) { path in
+                let address = sockaddr_un(name: Array(path.utf8))
+                let status = address.withAddress { connect(opened, $0, $1) }
+                return status == 0 && fcntl(opened, F_SETFL, O_NONBLOCK) == 0 ? 0 : errno
+            }
+        } catch {
+            close(opened)
             throw .daemon(error.message, code: nil)
         }
-        descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        let code = address.withAddress { connect(descriptor, $0, $1) }
-        guard code == 0, fcntl(descriptor, F_SETFL, O_NONBLOCK) == 0 else {
-            let reason = String(cString: strerror(errno))
-            close(descriptor)
-            throw .daemon("no daemon answers at \(path): \(reason)", code: nil)
+        guard code == 0 else {
+            close(opened)
+            let reason = String(cString: strerror(code))
+            throw .daemon("no daemon answers at \(choice.path): \(reason)", code: nil)
         }
+        descriptor = opened
+        self.choice = choice
     }
 
     deinit { close(descriptor) }

@@ -10,15 +10,15 @@ import StateWire
 package final class MirrorLink {
     /// What the link is given.
     package struct Options: Sendable {
-        /// The socket of the daemon.
-        package var socket: String
+        /// The socket of the daemon; nil: the one that `statectl` uses.
+        package var socket: String?
         /// The members, tried in turn.
         package var endpoints: [Endpoint]
         package var certificates: Certificates?
         package var bounds: Bounds
 
         package init(
-            socket: String,
+            socket: String?,
             endpoints: [Endpoint],
             certificates: Certificates? = nil,
             bounds: Bounds = Bounds()
@@ -40,6 +40,8 @@ package final class MirrorLink {
 
     let options: Options
     private let log: (String) -> Void
+    /// The socket of the first connection, and of all others: elsewhere is another store.
+    private var chosen: SocketLocation.Choice?
     /// The index of the member that is tried next.
     private var member = 0
     /// When each line was logged last, on the monotonic clock in milliseconds.
@@ -81,7 +83,8 @@ package final class MirrorLink {
 
     /// One connection to the daemon, until it fails.
     private func serve() throws(LinkFailure) {
-        let daemon = try DaemonConnection(options.socket)
+        let daemon = try DaemonConnection(choice())
+        chosen = daemon.choice
         while true {
             do throws(LinkFailure) {
                 try follow(daemon)
@@ -98,6 +101,15 @@ package final class MirrorLink {
                 }
                 rest()
             }
+        }
+    }
+
+    private func choice() throws(LinkFailure) -> SocketLocation.Choice {
+        if let chosen { return chosen }
+        do throws(StateError) {
+            return try SocketLocation.process.clientChoice(option: options.socket)
+        } catch {
+            throw .daemon(error.message, code: nil)
         }
     }
 

@@ -42,6 +42,27 @@ package enum FileLocks {
         return (exact, similar)
     }
 
+    /// The process that holds a lock of its open file (F_OFD_SETLK) on the file at `path`, as it has
+    /// written into the file.
+    ///
+    /// - Returns: 0 if it has not written that; nil if nobody holds one, or the file cannot be
+    ///   opened.
+    package static func owner(of path: String) -> Int32? {
+        let descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW)
+        guard descriptor >= 0 else { return nil }
+        defer { StatePlatform.close(descriptor) }
+        guard clinux_is_locked(descriptor) == 1 else { return nil }
+        return processNumber(writtenIn: descriptor) ?? 0
+    }
+
+    /// The process number in the first line of an opened file; nil if there is none.
+    package static func processNumber(writtenIn descriptor: Int32) -> Int32? {
+        var bytes = [UInt8](repeating: 0, count: 32)
+        let count = pread(descriptor, &bytes, bytes.count, 0)
+        let digits = bytes.prefix(max(0, count)).prefix { $0 != UInt8(ascii: "\n") }
+        return Int32(String(decoding: digits, as: UTF8.self))
+    }
+
     package static func text(of path: String) -> String {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return "" }

@@ -32,6 +32,8 @@ final class Invocation {
     private var options: [(name: String, value: [UInt8])] = []
     /// How long the daemon may take to answer one command; nil for no limit.
     private(set) var replyTimeout: Duration? = Client.standardTimeout
+    /// The socket of the first connection, and of all others: elsewhere is another store.
+    private var connected: SocketLocation.Choice?
 
     init(arguments: [[UInt8]]) throws(Failure) {
         var verb: Verb?
@@ -153,22 +155,29 @@ final class Invocation {
             let left = Duration.milliseconds(max(1, Int64(deadline.millisecondsLeft)))
             timeout = min(left, timeout ?? left)
         }
-        let path = try socketPath(of: text("--socket"))
-        return try Client(socket: path, timeout: timeout)
+        let client = try Client(choice(), timeout: timeout)
+        connected = client.socket
+        return client
     }
 
-    /// The socket of the daemon that `socket`, `daemon` or the options name; nil for the default.
-    func socketPath(
+    private func choice() throws(StateError) -> SocketLocation.Choice {
+        if let connected { return connected }
+        return try socketChoice(of: text("--socket"))
+    }
+
+    /// The socket of the daemon that `socket`, `daemon` or the options name, or else the default.
+    func socketChoice(
         of socket: String?,
         _ daemon: SocketLocation.Daemon? = nil
-    ) throws(StateError) -> String? {
+    ) throws(StateError) -> SocketLocation.Choice {
         let isSystem = has("--system") || daemon == .system
         let isUser = has("--user") || daemon == .user
         guard [isSystem, isUser, socket != nil].count(where: { $0 }) <= 1 else {
             throw StateError(.err, "give only one of --socket, --system and --user")
         }
-        guard isSystem || isUser else { return socket }
-        return try SocketLocation.process.clientPath(of: isSystem ? .system : .user)
+        let location = SocketLocation.process
+        guard isSystem || isUser else { return try location.clientChoice(option: socket) }
+        return try location.clientChoice(of: isSystem ? .system : .user)
     }
 
     /// Whether the word begins with a dash, but not as a number does.

@@ -147,9 +147,10 @@ struct LinkConfiguration {
         } else if members.contains(where: \.isSecure) {
             throw StateError(.err, "an https endpoint needs the file of its authorities: --ca")
         }
-        let path = try SocketLocation.process.clientPath(option: socket)
+        // A path that cannot be used ends the start; the choice is made at each connection.
+        _ = try SocketLocation.process.clientChoice(option: socket)
         return MirrorLink.Options(
-            socket: path,
+            socket: socket,
             endpoints: members,
             certificates: certificates,
             bounds: bounds

@@ -59,7 +59,7 @@ let helpText = """
       --config-schema     Print a JSON Schema of the configuration, for editors.
       --socket PATH       Listen here; at most 107 bytes. Default: an inherited socket
                           (LISTEN_FDS), else $STATED_SOCKET, else
-                          $XDG_RUNTIME_DIR/stated/stated.sock, else
+                          $XDG_RUNTIME_DIR/stated/stated.sock (else /run/user/UID/…), else
                           $XDG_STATE_HOME/stated/stated.sock (~/.local/state); for root
                           /run/stated/stated.sock.
       --data DIRECTORY    Keep the values here. Default: $STATE_DIRECTORY, else

@@ -179,6 +179,26 @@ struct AccessTests {
         #expect(try root.exchange([["STATE.CHANGES", "SINCE", "1", "/"]]).contains("$2\r\nok"))
     }
 
+    @Test func `from 0 a user gets every change that rules let the user see, and no gap`() throws {
+        let root = try AccessConnection(nil, daemon, version: 2)
+        try root.exchange([["SET", "secret/k", "tok:1"], ["SET", "free/k", "tok:2"]])
+        for hidden in ["tok:1", "tok:2"] {
+            let shown = hidden == "tok:1" ? "tok:2" : "tok:1"
+            let changes = try AccessConnection(b, daemon, version: 2)
+                .exchange([["STATE.CHANGES", "SINCE", "0", "/"]])
+            #expect(changes.contains("$2\r\nok") && changes.contains(shown), "\(changes)")
+            #expect(!changes.contains(hidden))
+            let watching = try AccessConnection(b, daemon, version: 3)
+            try watching.exchange([["STATE.WATCH", "/", "FROM", "0"]])
+            try watching.wait(for: shown)
+            let received = String(decoding: watching.received, as: UTF8.self)
+            #expect(!received.contains("state.gap") && !received.contains(hidden))
+            let rules = #"{ socket: { mode: "0666" }, rules: [{ keys: "free/", read: ["root"] }] }"#
+            _ = try daemon.directory.write(rules, to: "stated.json5")
+            #expect(try Statectl.run(daemon, "reload").exitCode == 0)
+        }
+    }
+
     @Test func `a reload that changes access begins a watch anew with what may be seen then`()
         throws
     {

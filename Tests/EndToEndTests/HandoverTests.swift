@@ -145,6 +145,30 @@ struct HandoverTests {
         #expect(try watcher.ask("STATE.UNWATCH 1") == .simple("OK"))
     }
 
+    @Test func `a watch of keys in memory gets a gap after the restart, and no revision twice`()
+        throws
+    {
+        let place = try TemporaryDirectory()
+        let rules = "{ rules: [{ keys: 'mem/', backing: 'memory' }] }"
+        let manager = try HandoverManager(["--config", place.write(rules, to: "c.json5")])
+        let (watcher, writer) = (try manager.connect(), try manager.connect())
+        _ = try watcher.ask("HELLO 3")
+        _ = try watcher.ask("STATE.WATCH mem/")
+        var last: Int64 = 0
+        for _ in 0..<3 {
+            let commit = try writer.ask("STATE.SET mem/k 1")
+            let revision = try #require(commit["revision"]?.integerValue)
+            #expect(revision > last && revision <= last + 2)
+            last = revision
+            try manager.restart()
+            var isGap = false
+            while !isGap {
+                guard case .push(let push) = try watcher.next() else { continue }
+                isGap = push[0].textValue == "state.gap"
+            }
+        }
+    }
+
     @Test func `a watch of latest values has the newest ones after the restart`() throws {
         let watcher = try modern()
         _ = try watcher.ask("STATE.WATCH w/ LATEST")

@@ -95,6 +95,50 @@ struct MemoryRevisionTests {
         #expect(try client.set([2], for: "mem/k").revision > 1 << 32)
     }
 
+    /// Keys in memory beside a store, and a daemon without one.
+    private func daemon(isStored: Bool) throws -> Daemon {
+        guard isStored else { return try Daemon("--memory") }
+        let directory = try TemporaryDirectory()
+        let rules = "{ rules: [{ keys: 'mem/', backing: 'memory' }] }"
+        let path = try directory.write(rules, to: "stated.json5")
+        return try Daemon(["--config", path], directory: directory)
+    }
+
+    @Test(arguments: [true, false])
+    func `a clean stop costs a revision and no block, and a kill after it repeats none`(
+        isStored: Bool
+    ) throws {
+        let daemon = try daemon(isStored: isStored)
+        var last: Int64 = 0
+        for _ in 0..<3 {
+            for _ in 0..<2 {
+                let first = try daemon.connect().set([1], for: "mem/k").revision
+                #expect(first > last && first <= last + 2)
+                last = try daemon.connect().set([2], for: "mem/k").revision
+                try daemon.restart()
+            }
+            let told = try kill(daemon, after: 100)
+            #expect(told.lowest > last)
+            last = told.highest
+            try daemon.start()
+            let next = try daemon.connect().set([1], for: "mem/k").revision
+            #expect(next > last)
+            last = next
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `a watch that resumes at the last revision before a clean stop gets a gap`(
+        isStored: Bool
+    ) throws {
+        let daemon = try daemon(isStored: isStored)
+        let last = try daemon.connect().set([1], for: "mem/k").revision
+        try daemon.restart()
+        let peer = try Peer(daemon.socketPath)
+        let answer = try peer.ask("STATE.CHANGES SINCE \(last) mem/").shown
+        #expect(answer.hasPrefix(#"["gap""#), "\(answer)")
+    }
+
     @Test func `STATE.STATUS tells the reservation and where it is`() throws {
         let daemon = try Daemon("--memory")
         let status = try daemon.connect().status()

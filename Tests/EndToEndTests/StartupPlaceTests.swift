@@ -44,7 +44,11 @@ struct StartupPlaceTests {
         )
     }
 
-    @Test func `with HOME alone, socket and values are below .local/state`() throws {
+    /// The directory that systemd makes for a session of the user who runs the daemon.
+    private static let session = "/run/user/\(geteuid() == 0 ? stranger : geteuid())"
+
+    @Test(.enabled(if: access(session, F_OK) != 0, "the user has a session"))
+    func `with HOME alone, socket and values are below .local/state`() throws {
         let daemon = try start(environment: ["HOME": home])
         try daemon.waitForErrors(containing: " serves ")
         let state = home + "/.local/state/stated"
@@ -73,7 +77,9 @@ struct StartupPlaceTests {
     @Test func `STATE_DIRECTORY of the service manager has the values`() throws {
         let given = scratch.path(of: "given")
         try makeDirectory(given)
-        let daemon = try start(environment: ["HOME": home, "STATE_DIRECTORY": given + ":/x"])
+        let daemon = try start(environment: [
+            "HOME": home, "XDG_RUNTIME_DIR": given, "STATE_DIRECTORY": given + ":/x",
+        ])
         try daemon.waitForErrors(containing: " serves ")
         #expect(fileStatus(given + "/stated.db") != nil)
     }
@@ -87,14 +93,14 @@ struct StartupPlaceTests {
 
     @Test func `fewer open files than clients need is a warning, and it serves`() throws {
         let daemon = try start(
-            environment: ["HOME": home],
+            environment: ["HOME": home, "XDG_RUNTIME_DIR": home],
             behind: ["prlimit", "--nofile=512:512"]
         )
         try daemon.waitForErrors(containing: " serves ")
         let warning =
             "stated: warning: at most 448 clients instead of 10000: the limit of open files is 512; raise "
         #expect(daemon.errors.contains(warning))
-        try RawSocket.connected(to: home + "/.local/state/stated/stated.sock")
+        try RawSocket.connected(to: home + "/stated/stated.sock")
             .ask("PING", awaiting: "+PONG\r\n")
     }
 

@@ -131,6 +131,44 @@ struct RevisionReservationTests {
         #expect(try self.reservation().floor == 64)
     }
 
+    @Test(arguments: [0, 2_048])
+    func `what is given back is not reserved any more, whichever slot is damaged later`(
+        slot: Int
+    ) throws {
+        let first = try reservation()
+        for _ in 0..<3 { try first.raise() }
+        try first.lower(to: 1_000)
+        #expect(try reservation().floor == 1_000)
+        let second = try reservation()
+        #expect(try second.raise() == 1_000 + 1 << 24)
+        var torn = try readFile(path)
+        torn.replaceSubrange(slot..<slot + 24, with: [UInt8](repeating: 0xFF, count: 24))
+        #expect(
+            try RevisionReservation(path: scratch.write(torn, to: "torn")).floor
+                >= second.status.reserved
+        )
+    }
+
+    @Test func `a reservation of others is not lowered, and none is made`() throws {
+        let first = try reservation(block: 16)
+        try first.raise()
+        let second = try reservation(block: 16)
+        try second.raise()
+        try first.lower(to: 3)
+        #expect(try reservation().floor == 32)
+        unlink(path)
+        try second.lower(to: 20)
+        #expect(access(path, F_OK) != 0)
+    }
+
+    @Test func `a reservation that cannot be given back stays as it is`() throws {
+        let first = try reservation()
+        try first.raise()
+        try #require(mkdir(path + ".new", 0o700) == 0)
+        #expect(throws: StateError.self) { try first.lower(to: 7) }
+        #expect(try reservation().floor == 1 << 24)
+    }
+
     // MARK: The keyspace
 
     private func begin() throws -> LocalKeyspace {
@@ -162,6 +200,9 @@ struct RevisionReservationTests {
             epochs.insert(keyspace.epoch)
             let first = try keyspace.apply([.set("k", [1])])
             #expect(first > last)
+            // A clean end uses up no block, and what was told last is a revision of the past.
+            #expect(first <= last + 2)
+            #expect(keyspace.revision > last)
             last = first
             keyspace.close()
         }

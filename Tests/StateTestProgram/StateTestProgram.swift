@@ -29,12 +29,14 @@ enum StateTestProgram {
             try rewrite(in: rest[0], Key(rest[1]))
         case ("hold", let rest) where rest.count == 2:
             try hold(in: rest[0], Int(rest[1]) ?? 0)
+        case ("default", let rest) where rest.count == 1:
+            try setForever(Key(rest[0]))
         case ("locks", let rest) where rest.count == 4:
             try locks(in: rest[0], rest[1], Int(rest[2]) ?? 0, reportingTo: rest[3])
         default:
             throw StateError(
                 .err,
-                "count SOCKET KEY N | set SOCKET KEY FROM TO | transfer DATABASE|SOCKET PATH | rewrite DIRECTORY KEY | hold SOCKET N | locks SOCKET NAME N PATH"
+                "count SOCKET KEY N | set SOCKET KEY FROM TO | transfer DATABASE|SOCKET PATH | rewrite DIRECTORY KEY | hold SOCKET N | default KEY | locks SOCKET NAME N PATH"
             )
         }
     }
@@ -114,6 +116,25 @@ enum StateTestProgram {
             digit = (digit + 1) % 10
             try state ~> String(repeating: "\(digit)", count: 100_000)
             say(digit)
+        }
+    }
+
+    /// Sets a key of the default daemon to 0, 1 and so on; prints `ok` or why not, whenever that
+    /// changes.
+    private static func setForever(_ key: Key) throws {
+        var state: RemoteState<Int>?
+        var said = ""
+        for number in 0... {
+            var outcome = "ok"
+            do throws(StateError) {
+                if state == nil { state = try RemoteState(-1, key: key) }
+                try state?.modify(number)
+            } catch {
+                outcome = error.message
+            }
+            if outcome != said { say(outcome) }
+            said = outcome
+            usleep(2_000)
         }
     }
 

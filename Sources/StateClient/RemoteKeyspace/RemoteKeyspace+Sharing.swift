@@ -1,5 +1,6 @@
 public import StateModel
 import StateSystem
+import StateWire
 
 extension RemoteKeyspace {
     /// The keyspace of a daemon, shared by everybody in this process as long as somebody retains
@@ -11,7 +12,7 @@ extension RemoteKeyspace {
     /// - Returns: The shared keyspace.
     /// - Throws: As ``init(socket:name:timeout:whileAway:)``.
     public static func shared(socket: String? = nil) throws(StateError) -> RemoteKeyspace {
-        let path = try Client.path(of: socket)
+        let path = try SocketLocation.process.clientChoice(option: socket).path
         return try keyspaces.withLock { (keyspaces) throws(StateError) in
             if let keyspace = keyspaces[path]?.keyspace, !keyspace.link.isClosed {
                 return keyspace

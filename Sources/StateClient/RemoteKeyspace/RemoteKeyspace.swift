@@ -28,7 +28,7 @@ public final class RemoteKeyspace: WaitableKeyspace {
     }
 
     /// The path of the daemon's socket when this object was made; a default location is looked up
-    /// again at each attempt.
+    /// again at each attempt until one succeeds.
     public let socketPath: String
     /// How long an answer may take after a request is sent.
     public let timeout: Duration
@@ -40,7 +40,7 @@ public final class RemoteKeyspace: WaitableKeyspace {
     ///
     /// - Parameters:
     ///   - socket: The path of the daemon's socket; nil for the one that `statectl` uses:
-    ///     `$STATED_SOCKET`, else the user's own, else the system's.
+    ///     `$STATED_SOCKET`, else the user's own, else the machine's if this user has no daemon.
     ///   - name: The client's name, which the daemon records with every write: at most 256 visible
     ///     ASCII characters.
     ///   - timeout: How long an answer may take.
@@ -53,7 +53,7 @@ public final class RemoteKeyspace: WaitableKeyspace {
         timeout: Duration = .seconds(5),
         whileAway: WhileAway = .refuse
     ) throws(StateError) {
-        socketPath = try Client.path(of: socket)
+        socketPath = try SocketLocation.process.clientChoice(option: socket).path
         guard name.utf8.count <= 256, name.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
             throw StateError(.err, "a client name must be at most 256 visible ASCII characters")
         }

@@ -9,6 +9,8 @@ import StateWire
 final class RemoteLoop {
     private let link: RemoteLink
     var session: RemoteSession?
+    /// The socket of the first connection, and of all others: elsewhere is another store.
+    private var chosen: SocketLocation.Choice?
     /// HELLO was answered: requests can be sent.
     var isReady = false
     /// The epoch of the daemon's store, as this connection reported it.
@@ -193,7 +195,7 @@ final class RemoteLoop {
 
     private func connect() {
         do throws(StateError) {
-            let session = try RemoteSession(path: try Client.path(of: link.socket))
+            let session = try RemoteSession(choice())
             self.session = session
             helloDeadline = Deadline(after: link.timeout)
             backOff.noteAttempt()
@@ -202,6 +204,11 @@ final class RemoteLoop {
             backOff.noteAttempt()
             noteAbsence(error)
         }
+    }
+
+    private func choice() throws(StateError) -> SocketLocation.Choice {
+        if let chosen { return chosen }
+        return try SocketLocation.process.clientChoice(option: link.socket)
     }
 
     private func greet(_ session: RemoteSession) {
@@ -233,6 +240,7 @@ final class RemoteLoop {
 
     private func begin(_ epoch: Epoch) {
         isReady = true
+        chosen = session?.socket
         self.epoch = epoch
         helloDeadline = nil
         absence = nil

@@ -10,7 +10,7 @@ final class RemoteSession {
     /// How many unsent bytes may be buffered before no more waiting requests are taken.
     private static let outputByteLimit = 1 << 20
 
-    let path: String
+    let socket: SocketLocation.Choice
     private let transport: Transport
     private var parser = ReplyParser()
     private var room = [UInt8](repeating: 0, count: 64 << 10)
@@ -35,11 +35,14 @@ final class RemoteSession {
         var byteCount: Int
     }
 
-    init(path: String) throws(StateError) {
-        self.path = path
+    init(_ choice: SocketLocation.Choice) throws(StateError) {
+        var choice = choice
         // A full listener queue must not delay all callers for long.
-        transport = try Transport(path: path, deadline: Deadline(after: .milliseconds(250)))
+        transport = try Transport(&choice, deadline: Deadline(after: .milliseconds(250)))
+        socket = choice
     }
+
+    var path: String { socket.path }
 
     var descriptor: Int32 { transport.descriptor }
     var hasOutput: Bool { !output.isEmpty }

@@ -47,7 +47,7 @@ public final class MemoryBacking: Backing, @unchecked Sendable {
         return capabilities
     }
 
-    /// Finds nothing; the epoch is new, and the revision is not below any that was published in the
+    /// Finds nothing; the epoch is new, and the revision is above all that were published in the
     /// directory before.
     ///
     /// - Throws: ``StateError/Code/locked`` with the pid of the directory's owner,
@@ -66,10 +66,12 @@ public final class MemoryBacking: Backing, @unchecked Sendable {
             block: block,
             onFailure: onReservation
         )
-        try reservation.raise()
+        // Above what was published before: a watch that resumes there must notice that all is gone.
+        let revision = reservation.floor > 0 ? reservation.floor + 1 : 0
+        try reservation.raise(above: revision)
         self.lock = lock
         self.reservation = reservation
-        return LoadedStore(epoch: .random(), revision: reservation.floor)
+        return LoadedStore(epoch: .random(), revision: revision)
     }
 
     /// Does nothing.

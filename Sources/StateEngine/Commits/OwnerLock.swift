@@ -88,11 +88,7 @@ package final class OwnerLock {
     }
 
     private static func owner(in descriptor: Int32) -> String {
-        var bytes = [UInt8](repeating: 0, count: 32)
-        let count = pread(descriptor, &bytes, bytes.count, 0)
-        let digits = bytes.prefix(Swift.max(count, 0)).prefix { $0 != UInt8(ascii: "\n") }
-        return Int32(String(decoding: digits, as: UTF8.self)).map { "process \($0)" }
-            ?? "another process"
+        FileLocks.processNumber(writtenIn: descriptor).map { "process \($0)" } ?? "another process"
     }
 
     /// The owner of the store whose lock is at `path`, or of a lock on its `file`, as text; nil if

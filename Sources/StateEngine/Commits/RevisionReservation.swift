@@ -5,7 +5,8 @@ import StateSystem
 /// So revisions of changes that no storage keeps do not repeat, however the process ends.
 ///
 /// One thread at a time calls ``raise(above:)``, which may wait for the disk: at the start before
-/// anything is published, later the commit thread. ``status`` may be read from anywhere.
+/// anything is published, later the commit thread; and ``lower(to:)``, once that thread has ended.
+/// ``status`` may be read from anywhere.
 package final class RevisionReservation: Sendable {
     /// The largest step by which the reservation is raised.
     package static let largestBlock: Int64 = 1 << 24
@@ -79,6 +80,23 @@ package final class RevisionReservation: Sendable {
             state.withLock { $0.failure = failure }
             throw failure
         }
+    }
+
+    /// Gives back the reserved revisions above `revision`, and syncs that: the next process goes on
+    /// there, not after the whole block.
+    ///
+    /// Nothing above `revision` was published, and nothing is published any more. The caller still
+    /// owns the directory. A file that this process did not leave so is not touched.
+    ///
+    /// - Throws: ``StateError/Code/storage``, naming the file: the next process goes on at
+    ///   `revision`, or after the block.
+    /// - Complexity: one read, one write and two syncs of 4 KiB.
+    package func lower(to revision: Int64) throws(StateError) {
+        let last = status.reserved
+        guard revision < last, try file.read()?.reserved == last else { return }
+        // A slot that is damaged later counts as a block above the other: both must be low.
+        try file.replace(revision)
+        state.withLock { $0.reserved = revision }
     }
 
     /// Writes in place if the file is as this process left it; otherwise replaces it.

@@ -85,7 +85,17 @@ public final class LocalKeyspace: WaitableKeyspace {
         withCore { settleAtTheEnd($0) }
         settle { _ in }
         queue.setNotify {}
+        // Order matters: nobody takes a revision any more, and the directory is still locked.
+        giveBackRevisions()
         backing.close()
+    }
+
+    /// Gives back reserved revisions that were not used.
+    ///
+    /// If that fails, the next process goes on after the whole block, and nothing else is lost.
+    private func giveBackRevisions() {
+        let (reservation, newest) = withCore { ($0.revisions.reservation, $0.revisions.newest) }
+        try? reservation?.lower(to: newest)
     }
 
     /// The history, if the backing keeps one.

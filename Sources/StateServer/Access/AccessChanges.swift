@@ -71,8 +71,11 @@ final class AccessChanges {
 
     /// Whether other access rules were in force at a revision, so that what a connection knows of
     /// it may differ from what it may see now.
+    ///
+    /// At revision 0 there was nothing to know: a copy that begins there needs only the changes
+    /// that the connection may see now.
     func isBefore(_ revision: Int64, _ connection: Connection) -> Bool {
-        revision < self.revision && !connection.subject.isPrivileged
+        revision > 0 && revision < self.revision && !connection.subject.isPrivileged
     }
 
     /// Whether the access rules changed since a read for a connection began.

@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
 package import StateEngine
+import StateSystem
 import StateWire
 
 /// A listening Unix socket, with the claim on its path if this process created it.
@@ -110,7 +111,7 @@ extension ListeningSocket {
             let isHeld = errno == EAGAIN || errno == EACCES
             let error =
                 isHeld
-                ? StateError.served(path, by: pid(writtenIn: lock))
+                ? StateError.served(path, by: FileLocks.processNumber(writtenIn: lock))
                 : StateError(failed: "locking \(lockPath)")
             Glibc.close(lock)
             throw error
@@ -123,14 +124,6 @@ extension ListeningSocket {
             throw error
         }
         return lock
-    }
-
-    /// The pid that the holder wrote; nil if it has not written it yet.
-    private static func pid(writtenIn lock: Int32) -> pid_t? {
-        var bytes = [UInt8](repeating: 0, count: 16)
-        let count = pread(lock, &bytes, bytes.count, 0)
-        guard count > 0 else { return nil }
-        return pid_t(String(decoding: bytes[..<count].prefix { $0 != 10 }, as: UTF8.self))
     }
 
     /// Removes the socket file of a process that has ended; refuses a socket that is served, and a

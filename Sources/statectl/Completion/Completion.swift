@@ -1,5 +1,6 @@
 import StateClient
 import StateModel
+import StateWire
 
 extension Statectl {
     /// `complete -- WORD…`: how the last word may go on, for the completion of a shell.
@@ -10,7 +11,7 @@ extension Statectl {
         let named = line.socket ?? invocation.text("--socket")
         let candidates = try? Completion(
             line,
-            socket: invocation.socketPath(of: named, line.daemon)
+            socket: invocation.socketChoice(of: named, line.daemon)
         )
         .candidates()
         for candidate in candidates ?? [] { output.write(candidate.line) }
@@ -32,7 +33,7 @@ extension Statectl {
 /// How a word may go on.
 private struct Completion {
     let line: CompletedLine
-    let socket: String?
+    let socket: SocketLocation.Choice
     /// When the person at the keyboard has waited enough.
     private let deadline = Deadline(after: .milliseconds(100))
     /// More than anybody reads.
@@ -47,7 +48,9 @@ private struct Completion {
         var line: [UInt8] { String(kind).bytes + text + "\n".bytes }
     }
 
-    init(_ line: CompletedLine, socket: String?) { (self.line, self.socket) = (line, socket) }
+    init(_ line: CompletedLine, socket: SocketLocation.Choice) {
+        (self.line, self.socket) = (line, socket)
+    }
 
     func candidates() throws(StateError) -> [Candidate] {
         switch line.meaning {
@@ -72,7 +75,7 @@ private struct Completion {
 
     private func client() throws(StateError) -> Client {
         let left = Duration.milliseconds(max(1, Int64(deadline.millisecondsLeft)))
-        return try Client(socket: socket, timeout: left)
+        return try Client(socket, timeout: left)
     }
 
     /// The revisions that the key before has had, newest first; without one, the current.

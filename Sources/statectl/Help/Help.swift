@@ -93,8 +93,9 @@ enum Help {
 
         options of every verb:
           --socket PATH  the daemon's socket; else $STATED_SOCKET, else the first that exists of
-                         $XDG_RUNTIME_DIR/stated/stated.sock, $XDG_STATE_HOME/stated/stated.sock
-                         (~/.local/state) and /run/stated/stated.sock; for root only the last
+                         $XDG_RUNTIME_DIR/stated/stated.sock (else /run/user/UID/…),
+                         $XDG_STATE_HOME/stated/stated.sock (~/.local/state) and
+                         /run/stated/stated.sock; for root only the last. 'status' prints the choice
           --system       the daemon of the machine: /run/stated/stated.sock
           --user         the daemon of this user, whatever $STATED_SOCKET says
           --reply-timeout T
