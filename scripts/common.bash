@@ -2,6 +2,9 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
+# Programs are found by PATH alone, also those of an administrator, which the PATH of another user may lack.
+PATH=$PATH:/usr/sbin:/sbin
+
 say() { printf '\n== %s\n' "$*"; }
 
 fail() {
