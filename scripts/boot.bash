@@ -4,6 +4,9 @@
 # Of this system it has the programs and the libraries; its services, its /run, /tmp and /dev are its own.
 # It has no network, and whatever is enabled here is not enabled there.
 
+# shellcheck source=scripts/root.bash
+source "$(dirname "${BASH_SOURCE[0]}")/root.bash"
+
 # missing_for_machine: prints why no such machine can be made here; nothing if one can.
 missing_for_machine() {
     local name
@@ -61,7 +64,7 @@ inside() {
 
 # The first process: makes the root, moves into it, and becomes systemd.
 first_process() {
-    local place=$1 root=$1/root name
+    local place=$1 root=$1/root
     mount --make-rprivate /
     mount -t tmpfs -o mode=755 tmpfs "$place"
     mkdir "$place"/{upper,work,root}
@@ -72,21 +75,9 @@ first_process() {
     mount -t proc proc "$root/proc"
     mount -t sysfs -o ro sysfs "$root/sys"
     mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
-    mount -t tmpfs -o mode=755 tmpfs "$root/dev"
-    mkdir "$root"/dev/{pts,shm}
-    for name in null zero full random urandom tty; do
-        touch "$root/dev/$name"
-        mount --bind "/dev/$name" "$root/dev/$name"
-    done
-    mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
-    mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
-    ln -s pts/ptmx "$root/dev/ptmx"
-    ln -s /proc/self/fd "$root/dev/fd"
+    mount_devices "$root"
     forget_this_system "$root"
-    mkdir "$root/former"
-    cd "$root"
-    pivot_root . former
-    umount -l /former
+    enter_root "$root"
     # As systemd makes it where it is not in a container: credentials are mounted for a service elsewhere.
     mount --make-rshared /
     # It knows by this variable that no hardware is its own.

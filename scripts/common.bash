@@ -2,6 +2,9 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
+# Programs are found by PATH alone, also those of an administrator, which the PATH of another user may lack.
+PATH=$PATH:/usr/sbin:/sbin
+
 say() { printf '\n== %s\n' "$*"; }
 
 fail() {
@@ -72,9 +75,16 @@ need_root() {
     fi
 }
 
+# need_static_libraries: static programs link libstdc++, which swift.org does not list for Swift that is unpacked.
+need_static_libraries() {
+    command -v dpkg-query >/dev/null || return 0
+    [[ $(dpkg-query -W -f='${Status}\n' 'libstdc++-*-dev' 2>/dev/null || true) == *" installed"* ]] || need_packages g++
+}
+
 # build_programs [NAME…]: builds these programs, or all of them, and sets `programs` to the directory that they are in.
 build_programs() {
     local name
+    need_static_libraries
     programs=$(swift build --package-path "$root" -c release --show-bin-path)
     if ((! $#)); then
         say "swift build -c release"

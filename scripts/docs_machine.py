@@ -50,7 +50,7 @@ INSTALLED = """
 """.split()
 
 SHIMS = {
-    "systemctl": 'exec /usr/bin/python3 /usr/local/lib/docs_machine.py systemctl "$@"',
+    "systemctl": 'exec python3 /usr/local/lib/docs_machine.py systemctl "$@"',
     "swift": """
         [ "$*" = "build -c release" ] || { echo "swift $*: not known to this stand-in"; exit 2; }
         [ -e Package.swift ] || { echo "error: Could not find Package.swift in this directory"; exit 1; }
@@ -469,7 +469,9 @@ def systemctl(arguments):
         sys.exit(f"systemctl {shlex.join(arguments)}: not known to this stand-in")
     if verb == "enable":
         scope = ["--user"] if is_user else []
-        enabled = subprocess.run(["/usr/bin/systemctl", *scope, "enable", *names], check=False)
+        # Not this one, which comes first in PATH.
+        real = shutil.which("systemctl", path="/usr/bin:/bin")
+        enabled = subprocess.run([real, *scope, "enable", *names], check=False)
         if enabled.returncode != 0 or not now:
             sys.exit(enabled.returncode)
         verb = "start"

@@ -14,13 +14,17 @@ import threading
 import time
 import tty
 
+import docs_machine
 from docs_pages import ROOT
 
+# See need_etcd in scripts/common.bash.
+UNPACKED = os.path.join(ROOT, ".build/etcd/usr/bin")
 FINISH_SECONDS = 60
 OUTPUT_SECONDS = 10
 FAILURE_COUNT = 5
+# What a machine has in its PATH. The python3 of a user's own place does not exist in it.
 MACHINE = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child"]
-MACHINE += ["/usr/bin/python3", os.path.join(ROOT, "scripts/docs_machine.py")]
+MACHINE += [shutil.which("python3", path=docs_machine.PATH), os.path.join(ROOT, "scripts/docs_machine.py")]
 
 # Runs each command that comes on descriptor 9, and answers on 8 with its exit code. What bash itself reports, such as the end of a
 # job, goes to /dev/null.
@@ -45,6 +49,12 @@ class Place:
             source = os.path.join(programs, name)
             if not os.access(source, os.X_OK):
                 raise SystemExit(f"check-docs: {source} is missing; build it, or name its directory with --programs")
+            shutil.copy(source, self.programs)
+        # Where scripts/test has unpacked them, no other user may be able to go.
+        for name in ("etcd", "etcdctl"):
+            source = shutil.which(name, path=f"{os.environ['PATH']}:{UNPACKED}")
+            if not source:
+                raise SystemExit(f"check-docs: {name} is not in PATH; scripts/test unpacks it")
             shutil.copy(source, self.programs)
 
     @staticmethod

@@ -171,7 +171,7 @@ struct CompletionTests {
         )
     }
 
-    @Test(.enabled(if: access("/usr/bin/zsh", X_OK) == 0, "zsh is not installed"))
+    @Test(.enabled(if: isInstalled("zsh"), "zsh is not installed"))
     func `zsh names each key, and executes nothing`() throws {
         _ = try directory.write(
             """
@@ -191,7 +191,7 @@ struct CompletionTests {
         )
     }
 
-    @Test(.enabled(if: access("/usr/bin/fish", X_OK) == 0, "fish is not installed"))
+    @Test(.enabled(if: isInstalled("fish"), "fish is not installed"))
     func `fish names each key, and executes nothing`() throws {
         let start =
             "source $ROOT/Sources/statectl/Completion/Scripts/statectl.fish; "
@@ -205,10 +205,10 @@ struct CompletionTests {
         )
     }
 
-    @Test(.enabled(if: access("/usr/bin/shellcheck", X_OK) == 0, "shellcheck is not installed"))
+    @Test(.enabled(if: isInstalled("shellcheck"), "shellcheck is not installed"))
     func `shellcheck finds nothing in the completion of bash`() throws {
         let file = packageRoot + "/Sources/statectl/Completion/Scripts/statectl.bash"
-        let result = try runCommand("/usr/bin/shellcheck", [file])
+        let result = try runCommand("shellcheck", [file])
         #expect(result.exitCode == 0, "\(result)")
     }
 }

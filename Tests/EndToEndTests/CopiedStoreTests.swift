@@ -271,7 +271,7 @@ struct CopiedStoreTests {
         let before = try stage.identity()
         try stage.daemon.stop()
         let other = try TemporaryDirectory()
-        let copied = try runCommand("/bin/cp", ["-a", stage.daemon.dataPath, other.path])
+        let copied = try runCommand("cp", ["-a", stage.daemon.dataPath, other.path])
         try #require(copied.exitCode == 0)
         try stage.daemon.start()
         let copy = try Daemon(directory: other)

@@ -24,7 +24,7 @@ struct CredentialTests {
         defer { close(accepted) }
         let program = "\(builtProgram("statectl")) --socket \(daemon.socketPath)"
         return try runCommand(
-            "/bin/bash",
+            "bash",
             ["-c", "exec \(program) credential \(prefix) <&\(accepted)"]
         )
     }

@@ -141,7 +141,7 @@ final class EtcdMember {
     @discardableResult
     func control(_ arguments: String..., input: String = "") throws -> CommandResult {
         try runCommand(
-            "/usr/bin/etcdctl",
+            "etcdctl",
             ["--endpoints", url, "--command-timeout=2s"] + security + arguments,
             input: Array(input.utf8),
             environment: ["ETCDCTL_API": "3"]
@@ -178,7 +178,7 @@ final class EtcdMember {
         kill()
         let data = directory.path(of: "etcd")
         let result = try runCommand(
-            "/bin/bash",
+            "bash",
             [
                 "-c",
                 """

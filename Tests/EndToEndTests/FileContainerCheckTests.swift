@@ -119,7 +119,7 @@ struct FileContainerCheckTests {
         )
     }
 
-    @Test(.enabled(if: access("/usr/bin/strace", X_OK) == 0, "strace is not installed"))
+    @Test(.enabled(if: isInstalled("strace"), "strace is not installed"))
     func `files are used, and no link followed, where a sandbox has no openat2`() throws {
         let arguments = [
             "-f", "-qq", "-o", "/dev/null", "-e", "trace=openat2", "-e",
@@ -127,7 +127,7 @@ struct FileContainerCheckTests {
             try configuration(["good"]), "--socket", directory.path(of: "s"), "--data",
             directory.path(of: "data"),
         ]
-        let traced = try RunningCommand("/usr/bin/strace", arguments.map { Array($0.utf8) })
+        let traced = try RunningCommand("strace", arguments.map { Array($0.utf8) })
         _ = eventually { (try? Client(socket: directory.path(of: "s")).status()) != nil }
         let client = try Client(socket: directory.path(of: "s"), timeout: .seconds(20))
         let pid = try #require(try client.status().first { $0.name == "pid" }?.number)

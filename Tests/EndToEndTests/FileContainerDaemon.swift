@@ -43,7 +43,7 @@ final class FileContainerDaemon {
     /// Runs a line of shell in the directory of the files.
     func shell(_ line: String) throws {
         let result = try runCommand(
-            "/bin/bash",
+            "bash",
             ["-ec", "cd '\(directory.path(of: "d"))'; \(line)"],
             environment: [
                 "GIT_AUTHOR_NAME": "t", "GIT_AUTHOR_EMAIL": "t@t", "GIT_COMMITTER_NAME": "t",
@@ -57,7 +57,7 @@ final class FileContainerDaemon {
     func files() throws -> [String: [UInt8]] {
         let root = directory.path(of: "d")
         let names = try runCommand(
-            "/usr/bin/find",
+            "find",
             [
                 root, "-name", ".*", "-prune", "-o", "-type", "f", "-not", "-name", "*~",
                 "-printf", "%P\\n",

@@ -96,7 +96,7 @@ struct FileContainerRoundTests {
                 let value = try client.value(for: Key("app/\(key)"))
                 #expect(outcome.contains(value), "round \(round): \(key)")
             }
-            let left = try runCommand("/usr/bin/find", [stage.path("."), "-name", ".stated-*"])
+            let left = try runCommand("find", [stage.path("."), "-name", ".stated-*"])
             #expect(left.lines == [])
         }
     }

@@ -201,11 +201,11 @@ struct FileContainerTests {
     /// Lets a program have so many inotify watches, in a user namespace of its own.
     private static func watches(_ count: Int) -> [String] {
         let line = "echo \(count) > /proc/sys/user/max_inotify_watches && exec \"$@\""
-        return ["/usr/bin/unshare", "-Ur", "/bin/sh", "-c", line, "sh"]
+        return ["unshare", "-Ur", "/bin/sh", "-c", line, "sh"]
     }
 
     private static let canLimitWatches =
-        (try? runCommand("/usr/bin/unshare", watches(1).dropFirst() + ["true"]).exitCode) == 0
+        (try? runCommand("unshare", watches(1).dropFirst() + ["true"]).exitCode) == 0
 
     @Test(.enabled(if: canLimitWatches, "there are no user namespaces for this user"))
     func `where no inotify watch is left, edits are found by looking, and check names the place`()

@@ -38,7 +38,7 @@ struct FileFormTests {
     }
 
     private func asUser(_ line: String) throws -> CommandResult {
-        try runCommand("/usr/bin/setpriv", FilePlaceTests.words(user, directory, line))
+        try runCommand("setpriv", FilePlaceTests.words(user, directory, line))
     }
 
     /// Owner, group and mode, as text.
@@ -81,7 +81,7 @@ struct FileFormTests {
         #expect(try asUser("cat d/sub/a d/sub/below/c").output == bytes("11"))
     }
 
-    @Test(.enabled(if: access("/usr/bin/strace", X_OK) == 0))
+    @Test(.enabled(if: isInstalled("strace")))
     func `a link in the place of a new directory has the daemon change no other file`() throws {
         try directory.write("kept", to: "victim")
         chmod(directory.path(of: "victim"), 0o600)
@@ -91,14 +91,14 @@ struct FileFormTests {
             "shared: true, mode: '0666', owner: '\(user.uid)', group: '\(user.gid)'",
             mode: 0o777,
             launcher: [
-                "/usr/bin/strace", "-D", "-f", "-o", "/dev/null", "-e", "trace=mkdirat", "-e",
+                "strace", "-D", "-f", "-o", "/dev/null", "-e", "trace=mkdirat", "-e",
                 "inject=mkdirat:delay_exit=300000",
             ]
         )
         let line =
             "cd d; ln -s ../victim l; echo ready; until mv -T sub old; do :; done; mv -T l sub"
         let words = FilePlaceTests.words(user, directory, "\(line) 2>/dev/null")
-        let attacker = try RunningCommand("/usr/bin/setpriv", words.map { Array($0.utf8) })
+        let attacker = try RunningCommand("setpriv", words.map { Array($0.utf8) })
         #expect(try attacker.nextLine() == "ready")
         _ = try? daemon.connect().set(bytes("1"), for: "app/sub/a")
         attacker.closeInput()
@@ -121,7 +121,7 @@ struct FileFormTests {
             ("16_bytes_sixteen\\r\\n", "16_bytes_sixteen"),
         ] {
             let made = try runCommand(
-                "/bin/bash",
+                "bash",
                 ["-c", "printf '\(text)' > \(directory.path)/d/a"]
             )
             #expect(made.exitCode == 0)

@@ -23,13 +23,13 @@ struct FilePlaceTests {
     }
 
     private func shell(_ line: String) throws {
-        let made = try runCommand("/bin/bash", ["-ec", "cd '\(directory.path)'; \(line)"])
+        let made = try runCommand("bash", ["-ec", "cd '\(directory.path)'; \(line)"])
         try #require(made.exitCode == 0, "\(made)")
     }
 
     /// Runs a line of shell as the user.
     private func asUser(_ line: String) throws -> CommandResult {
-        try runCommand("/usr/bin/setpriv", FilePlaceTests.words(user, directory, line))
+        try runCommand("setpriv", FilePlaceTests.words(user, directory, line))
     }
 
     static func words(
@@ -38,7 +38,7 @@ struct FilePlaceTests {
         _ line: String
     ) -> [String] {
         [
-            "--reuid=\(user.uid)", "--regid=\(user.gid)", "--clear-groups", "/bin/bash", "-ec",
+            "--reuid=\(user.uid)", "--regid=\(user.gid)", "--clear-groups", "bash", "-ec",
             "cd '\(directory.path)'; \(line)",
         ]
     }
@@ -118,7 +118,7 @@ struct FilePlaceTests {
         #expect(try Statectl.run(daemon, "check").text.contains("belongs to uid \(user.uid)"))
         #expect(try Statectl.run(daemon, "reload").exitCode == 0)
         #expect(try client.value(for: "app/shadow") == nil)
-        #expect(try runCommand("/usr/bin/find", [directory.path(of: "etc")]).lines.count == 3)
+        #expect(try runCommand("find", [directory.path(of: "etc")]).lines.count == 3)
         // Root's own link is not followed either, as long as he does not say where it leads.
         try shell("chown 0 home")
         #expect(try refusal(daemon, of: "app/cron.d/job", naming: "home/conf is a symbolic link"))

@@ -61,20 +61,20 @@ struct MetricsTests {
         for row in found { #expect(row.count == 3 && !row.contains(""), "\(row)") }
     }
 
-    @Test(.enabled(if: access("/usr/bin/promtool", X_OK) == 0, "promtool is not installed"))
+    @Test(.enabled(if: isInstalled("promtool"), "promtool is not installed"))
     func `promtool finds nothing wrong with the metrics and the alerts, and tests their times`()
         throws
     {
         let daemon = try Daemon()
         #expect(try Statectl.run(daemon, "set", "a", "b").exitCode == 0)
         let metrics = try Statectl.run(daemon, "metrics").output
-        let check = try runCommand("/usr/bin/promtool", ["check", "metrics"], input: metrics)
+        let check = try runCommand("promtool", ["check", "metrics"], input: metrics)
         #expect(check.exitCode == 0 && check.error.isEmpty && check.output.isEmpty, "\(check)")
         for words in [
             ["check", "rules", packageRoot + "/config/prometheus/stated.rules.yml"],
             ["test", "rules", packageRoot + "/Tests/Prometheus/alerts.yml"],
         ] {
-            let alerts = try runCommand("/usr/bin/promtool", words)
+            let alerts = try runCommand("promtool", words)
             #expect(alerts.exitCode == 0, "\(alerts)")
         }
     }

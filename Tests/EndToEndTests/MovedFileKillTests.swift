@@ -64,17 +64,17 @@ struct MovedFileKillTests {
     }
 
     private func temporaries() throws -> [String] {
-        try runCommand("/usr/bin/find", [directory.path(of: "one"), "-name", ".stated-*"]).lines
+        try runCommand("find", [directory.path(of: "one"), "-name", ".stated-*"]).lines
     }
 
-    @Test(.enabled(if: access("/usr/bin/strace", X_OK) == 0, "strace is not installed"))
+    @Test(.enabled(if: isInstalled("strace"), "strace is not installed"))
     func `what a commit left beside its file goes with the rule`() throws {
         try configure("one")
         let daemon = try Daemon(["--config", path], directory: directory)
         try daemon.connect().set([1], for: "f/a/x")
         try daemon.stop()
         let traced = try RunningCommand(
-            "/usr/bin/strace",
+            "strace",
             [
                 "-f", "-qq", "-o", "/dev/null", "-e", "trace=renameat2", "-e",
                 "inject=renameat2:signal=SIGKILL", builtProgram("stated"), "--config", path,

@@ -5,7 +5,7 @@ import StateTestSupport
 import Testing
 
 /// `scripts/package`, from the programs that are built already.
-@Suite(.enabled(if: access("/usr/bin/dpkg-deb", X_OK) == 0, "dpkg-deb is not installed"))
+@Suite(.enabled(if: isInstalled("dpkg-deb"), "dpkg-deb is not installed"))
 struct PackageTests {
     /// Made once for all tests, because its compression takes a processor for many seconds.
     private static let made = Result {
@@ -27,7 +27,7 @@ struct PackageTests {
         throws
     {
         let (directory, package) = (try TemporaryDirectory(), try package())
-        let lines = try runCommand("/usr/bin/dpkg-deb", ["-c", package]).lines
+        let lines = try runCommand("dpkg-deb", ["-c", package]).lines
         for path in [
             "usr/bin/stated", "usr/bin/statectl", "usr/lib/systemd/system/stated.service",
             "usr/lib/systemd/system/stated.socket",
@@ -44,10 +44,10 @@ struct PackageTests {
             let line = lines.first { $0.hasSuffix(" ./\(path)") }
             #expect(line?.contains("root/root") == true, "\(path)")
         }
-        let conffiles = try runCommand("/usr/bin/dpkg-deb", ["-I", package, "conffiles"])
+        let conffiles = try runCommand("dpkg-deb", ["-I", package, "conffiles"])
         #expect(conffiles.text == "/etc/stated/stated.json5\n")
         let tree = directory.path(of: "tree")
-        #expect(try runCommand("/usr/bin/dpkg-deb", ["-x", package, tree]).exitCode == 0)
+        #expect(try runCommand("dpkg-deb", ["-x", package, tree]).exitCode == 0)
         let version = try runCommand(tree + "/usr/bin/stated", ["--version"]).text
         let form = /stated \S+ \([0-9a-f]{12}\)\n/
         #expect(version.wholeMatch(of: form) != nil, "\(version)")
@@ -64,7 +64,7 @@ struct PackageTests {
         let (directory, packages) = (try TemporaryDirectory(), try packages())
         let link = try #require(packages.last)
         let tree = directory.path(of: "tree")
-        #expect(try runCommand("/usr/bin/dpkg-deb", ["-x", link, tree]).exitCode == 0)
+        #expect(try runCommand("dpkg-deb", ["-x", link, tree]).exitCode == 0)
         for path in [
             "usr/lib/systemd/system/stated-etcd.service", "usr/lib/sysusers.d/stated-etcd.conf",
             "usr/share/man/man8/stated-etcd.8.gz", "usr/share/man/man5/stated-etcd.json5.5.gz",
@@ -77,20 +77,20 @@ struct PackageTests {
         // The configuration as it comes is one, and no daemon is there.
         let file = tree + "/etc/stated-etcd/stated-etcd.json5"
         let run = try runCommand(
-            "/usr/bin/timeout",
+            "timeout",
             ["1", tree + "/usr/bin/stated-etcd", "--config", file, "--socket", "/nowhere"]
         )
         #expect(run.errorText.hasPrefix("stated-etcd: no daemon answers at /nowhere"))
-        let needs = try runCommand("/usr/bin/dpkg-deb", ["-f", link, "Depends"]).text
+        let needs = try runCommand("dpkg-deb", ["-f", link, "Depends"]).text
         #expect(needs.contains("libnghttp2-14") && needs.contains("libssl3"))
-        let daemon = try runCommand("/usr/bin/dpkg-deb", ["-f", packages[0], "Depends"]).text
+        let daemon = try runCommand("dpkg-deb", ["-f", packages[0], "Depends"]).text
         #expect(!daemon.contains("ssl"))
     }
 
-    @Test(.enabled(if: access("/usr/bin/lintian", X_OK) == 0, "lintian is not installed"))
+    @Test(.enabled(if: isInstalled("lintian"), "lintian is not installed"))
     func `lintian finds no error`() throws {
         let check = try runCommand(
-            "/usr/bin/lintian",
+            "lintian",
             ["--allow-root", "--fail-on", "error"] + packages()
         )
         #expect(check.exitCode == 0, "\(check)")
@@ -104,13 +104,13 @@ struct PackageTests {
             "--root=\(root)", "--force-not-root", "--force-depends", "--force-script-chrootless",
             "--force-bad-path", "--log=\(root)/log",
         ]
-        return try runCommand("/usr/bin/dpkg", options + arguments, input: [])
+        return try runCommand("dpkg", options + arguments, input: [])
     }
 
     @Test(
         .enabled(
-            if: geteuid() == 0 && access("/usr/bin/deb-systemd-helper", X_OK) == 0
-                && access("/usr/bin/systemd-sysusers", X_OK) == 0,
+            if: geteuid() == 0 && isInstalled("deb-systemd-helper")
+                && isInstalled("systemd-sysusers"),
             "only root installs packages, with the tools of systemd"
         )
     )
@@ -185,10 +185,10 @@ struct PackageTests {
         #expect(remove.first?.hasPrefix("deb-systemd-invoke stop stated.socket ") == true)
     }
 
-    @Test(.enabled(if: access("/usr/bin/shellcheck", X_OK) == 0, "shellcheck is not installed"))
+    @Test(.enabled(if: isInstalled("shellcheck"), "shellcheck is not installed"))
     func `shellcheck finds nothing in the scripts of the package`() throws {
         let scripts = ["postinst", "prerm", "postrm"].map { "\(packageRoot)/config/debian/\($0)" }
-        let result = try runCommand("/usr/bin/shellcheck", scripts)
+        let result = try runCommand("shellcheck", scripts)
         #expect(result.exitCode == 0, "\(result)")
     }
 }

@@ -17,7 +17,7 @@ struct SharedFileTests {
         user = try #require(TestUser(TestUser.names[0]))
         chmod(directory.path, 0o711)
         try directory.write("kept", to: "lock")
-        #expect(try runCommand("/bin/mkdir", ["-m", "777", directory.path(of: "d")]).exitCode == 0)
+        #expect(try runCommand("mkdir", ["-m", "777", directory.path(of: "d")]).exitCode == 0)
     }
 
     private func configuration() throws -> String {
@@ -41,7 +41,7 @@ struct SharedFileTests {
     /// Runs a line of shell in the directory of the files as the user.
     private func asUser(_ line: String) throws {
         let words = FilePlaceTests.words(user, directory, "cd d; \(line)")
-        let result = try runCommand("/usr/bin/setpriv", words)
+        let result = try runCommand("setpriv", words)
         guard result.exitCode == 0 else { throw SystemFailure("\(line): \(result)") }
     }
 
@@ -65,7 +65,7 @@ struct SharedFileTests {
     @Test func `nothing of the daemon's own is in the directory`() throws {
         let daemon = try start()
         try daemon.connect().set(bytes("1"), for: "app/a")
-        let names = try runCommand("/bin/ls", ["-A", directory.path(of: "d")]).lines
+        let names = try runCommand("ls", ["-A", directory.path(of: "d")]).lines
         #expect(names == ["a"])
         try daemon.stop()
         // All that was in it is gone, and it is the same directory: that is meant.
@@ -94,7 +94,7 @@ struct SharedFileTests {
     {
         let line = "exec flock d sh -c 'echo locked; read end'"
         let words = FilePlaceTests.words(user, directory, line)
-        let squatter = try RunningCommand("/usr/bin/setpriv", words.map { Array($0.utf8) })
+        let squatter = try RunningCommand("setpriv", words.map { Array($0.utf8) })
         #expect(try squatter.nextLine() == "locked")
         let daemon = try start()
         try daemon.connect().set(bytes("1"), for: "app/a")
@@ -119,7 +119,7 @@ struct SharedFileTests {
             "perl -e 'for (1..1400) { mkdir \"\(name)\"; chdir \"\(name)\" }'"
         }
         try asUser(deepen("a"))
-        let daemon = try start(launcher: ["/usr/bin/prlimit", "--nofile=200:200"])
+        let daemon = try start(launcher: ["prlimit", "--nofile=200:200"])
         let client = try daemon.connect()
         try client.set(bytes("1"), for: "app/k")
         #expect(try status(daemon) == "ok")

@@ -126,10 +126,10 @@ private final class FreezingDisk {
     init(at path: String, in directory: TemporaryDirectory) throws {
         self.path = path
         let image = directory.path(of: "image")
-        try FreezingDisk.run("/usr/bin/truncate", "-s", "512M", image)
-        try FreezingDisk.run("/usr/sbin/mkfs.ext4", "-q", image)
+        try FreezingDisk.run("truncate", "-s", "512M", image)
+        try FreezingDisk.run("mkfs.ext4", "-q", image)
         guard mkdir(path, 0o700) == 0 else { throw SystemFailure(call: "mkdir", errno) }
-        try FreezingDisk.run("/usr/bin/mount", "-o", "loop", image, path)
+        try FreezingDisk.run("mount", "-o", "loop", image, path)
     }
 
     deinit {
@@ -138,14 +138,14 @@ private final class FreezingDisk {
     }
 
     func freeze() throws {
-        try FreezingDisk.run("/usr/sbin/fsfreeze", "-f", path)
+        try FreezingDisk.run("fsfreeze", "-f", path)
         isFrozen = true
     }
 
     func thaw() throws {
         guard isFrozen else { return }
         isFrozen = false
-        try FreezingDisk.run("/usr/sbin/fsfreeze", "-u", path)
+        try FreezingDisk.run("fsfreeze", "-u", path)
     }
 
     private static func run(_ program: String, _ arguments: String...) throws {

@@ -91,7 +91,7 @@ struct StoreFileTests {
 
     /// Each start gives the store another generation, in three places; a kill between any two of them changes nothing.
     @Test(
-        .enabled(if: access("/usr/bin/strace", X_OK) == 0, "strace is not installed"),
+        .enabled(if: isInstalled("strace"), "strace is not installed"),
         arguments: (9...13).map { "pwrite64:\($0)" }
     )
     func `two starts that are killed leave it the store that it was`(first: String) throws {
@@ -102,7 +102,7 @@ struct StoreFileTests {
             for place in [first, second] {
                 let parts = place.split(separator: ":")
                 let killed = try runCommand(
-                    "/usr/bin/strace",
+                    "strace",
                     [
                         "-f", "-qq", "-o", "/dev/null", "-e", "trace=\(parts[0])", "-e",
                         "inject=\(parts[0]):signal=SIGKILL:when=\(parts[1])",

@@ -3,7 +3,7 @@ import StateTestSupport
 import Testing
 
 /// What `statectl` prints on a terminal, and what only there.
-@Suite(.enabled(if: access("/usr/bin/script", X_OK) == 0, "script is not installed"))
+@Suite(.enabled(if: isInstalled("script"), "script is not installed"))
 struct TerminalOutputTests {
     private let daemon: Daemon
 
@@ -17,7 +17,7 @@ struct TerminalOutputTests {
     private func run(_ words: String, _ variables: [String: String] = [:]) throws -> String {
         let line = "\(builtProgram("statectl")) --socket \(daemon.socketPath) \(words)"
         let result = try runCommand(
-            "/usr/bin/script",
+            "script",
             ["--quiet", "--return", "--command", line, "/dev/null"],
             environment: ["TERM": "xterm", "NO_COLOR": "1"].merging(variables) { $1 }
         )

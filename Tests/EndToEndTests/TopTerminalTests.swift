@@ -30,7 +30,7 @@ final class TopTraffic {
 }
 
 /// `statectl top` in a terminal of tmux.
-@Suite(.enabled(if: access("/usr/bin/tmux", X_OK) == 0, "tmux is not installed"))
+@Suite(.enabled(if: isInstalled("tmux"), "tmux is not installed"))
 struct TopTerminalTests {
     let daemon: Daemon
     let directory: TemporaryDirectory
@@ -43,7 +43,7 @@ struct TopTerminalTests {
     @discardableResult
     private func tmux(_ words: String...) throws -> CommandResult {
         try runCommand(
-            "/usr/bin/tmux",
+            "tmux",
             ["-u", "-S", directory.path(of: "tmux"), "-f", "/dev/null"] + words,
             environment: ["LC_ALL": "C.UTF-8", "TERM": "xterm"]
         )
@@ -62,7 +62,7 @@ struct TopTerminalTests {
         }
         let size = ["-x", "\(columns)", "-y", "\(rows)"]
         let started = try runCommand(
-            "/usr/bin/tmux",
+            "tmux",
             ["-u", "-S", directory.path(of: "tmux"), "-f", "/dev/null", "new-session", "-d"] + size
                 + [command],
             environment: ["LC_ALL": "C.UTF-8", "TERM": "xterm"]
@@ -190,7 +190,7 @@ struct TopTerminalTests {
             try tmux("send-keys", how)
             return
         }
-        let list = try runCommand("/bin/ps", ["-eo", "pid,args"]).lines
+        let list = try runCommand("ps", ["-eo", "pid,args"]).lines
         let line = list.first { $0.contains("\(daemon.socketPath) top") && !$0.contains("stty") }
         let pid = try #require(line.flatMap { Int32($0.split(separator: " ")[0]) })
         Glibc.kill(pid, SIGTERM)

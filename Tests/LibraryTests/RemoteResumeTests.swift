@@ -119,7 +119,7 @@ struct RemoteResumeTests {
         defer { task.cancel() }
         let old = keyspace.epoch
         try daemon.stop()
-        _ = try runCommand("/bin/rm", ["-rf", daemon.dataPath])
+        _ = try runCommand("rm", ["-rf", daemon.dataPath])
         let store = try LocalKeyspace(backing: SQLiteBacking(directory: daemon.dataPath))
         for number in 7...9 { try store.apply([.set("n", Array("\(number)".utf8))]) }
         store.close()

@@ -49,7 +49,7 @@ struct BackupFlips {
 
     private func run(_ part: Int, of parts: Int) throws {
         let file = directory.path(of: "flipped\(part)")
-        let copy = try runCommand("/bin/cp", [whole, file])
+        let copy = try runCommand("cp", [whole, file])
         guard copy.exitCode == 0 else { throw Failure("\(copy)") }
         let descriptor = open(file, O_RDWR | O_CLOEXEC)
         guard descriptor >= 0 else { throw SystemFailure(call: "open", errno) }
@@ -137,7 +137,7 @@ struct FullDiskRestore {
             guard result.exitCode == 5, isNamed else {
                 throw Failure("a restore onto a disk of \(size) KiB: \(result)")
             }
-            let left = try runCommand("/bin/ls", ["-A", disk.path])
+            let left = try runCommand("ls", ["-A", disk.path])
             guard left.output.isEmpty, try disk.usedKibibytes() == 0 else {
                 throw Failure("a restore onto a disk of \(size) KiB left: \(left)")
             }

@@ -325,7 +325,7 @@ struct RemoteKeyspaceLossTests {
         try keyspace.apply([.set("k", [0x32])])
         let old = try #require(recorder.told.current.revision)
         try daemon.stop()
-        _ = try runCommand("/bin/rm", ["-rf", daemon.dataPath])
+        _ = try runCommand("rm", ["-rf", daemon.dataPath])
         try daemon.start()
         #expect(recorder.waits { $0.values.isEmpty })
         let new = try #require(recorder.told.current.revision)

@@ -79,7 +79,7 @@ struct StateDirectoryTests {
         let state = try FileState(0, key: "sub/n", in: opened)
         try state ~> 1
         switch loss {
-        case .removed: _ = try runCommand("/bin/rm", ["-rf", place])
+        case .removed: _ = try runCommand("rm", ["-rf", place])
         case .moved: try #require(rename(place, away) == 0)
         case .replaced:
             try #require(rename(place, away) == 0 && rename(directory.path(of: "new"), place) == 0)

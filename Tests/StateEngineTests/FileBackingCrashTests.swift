@@ -63,7 +63,7 @@ struct FileBackingCrashTests {
     ]
 
     @Test(
-        .enabled(if: access("/usr/bin/strace", X_OK) == 0, "strace is not installed"),
+        .enabled(if: isInstalled("strace"), "strace is not installed"),
         arguments: cuts
     )
     func `atomic: a transaction over several files is whole at each system call`(
@@ -80,7 +80,7 @@ struct FileBackingCrashTests {
             mkdir(directory.path(of: ".stated"), 0o700)
             try directory.write("*\n", to: ".stated/.gitignore")
             let trace = try runCommand(
-                "/usr/bin/strace",
+                "strace",
                 [
                     "-f", "-o", "/dev/null", "-e", "trace=\(call)", "-e",
                     "inject=\(call):signal=SIGKILL:when=\(number)", builtProgram("filewriter"),
@@ -100,11 +100,11 @@ struct FileBackingCrashTests {
         #expect(outcomes == expected)
     }
 
-    @Test(.enabled(if: access("/usr/bin/strace", X_OK) == 0, "strace is not installed"))
+    @Test(.enabled(if: isInstalled("strace"), "strace is not installed"))
     func `a file is synced before its rename, and its directory after it`() throws {
         let trace = directory.path(of: ".trace")
         _ = try runCommand(
-            "/usr/bin/strace",
+            "strace",
             [
                 "-f", "-y", "-o", trace, "-e", "trace=fsync,renameat2", builtProgram("filewriter"),
                 directory.path, "k=1", "k=2", "d/e=3",
@@ -132,7 +132,7 @@ struct FileBackingCrashTests {
         _ changes: String...
     ) throws -> [String] {
         try runCommand(
-            "/usr/bin/strace",
+            "strace",
             [
                 "-f", "-o", "/dev/null", "-e", "trace=\(call)", "-e",
                 "inject=\(call):error=\(error):when=\(when)", builtProgram("filewriter"),
@@ -142,7 +142,7 @@ struct FileBackingCrashTests {
     }
 
     @Test(
-        .enabled(if: access("/usr/bin/strace", X_OK) == 0, "strace is not installed"),
+        .enabled(if: isInstalled("strace"), "strace is not installed"),
         arguments: [("ENOSPC", "NOSPACE"), ("EDQUOT", "NOSPACE"), ("EIO", "READONLY")]
     )
     func `a failure before the renames leaves every file as it was`(
@@ -157,21 +157,21 @@ struct FileBackingCrashTests {
         #expect(try FileStage(directory).values() == ["k": "later"])
     }
 
-    @Test(.enabled(if: access("/usr/bin/strace", X_OK) == 0, "strace is not installed"))
+    @Test(.enabled(if: isInstalled("strace"), "strace is not installed"))
     func `a failed sync of the directory is an unknown outcome, and then what the files hold`()
         throws
     {
         try FileStage(directory).set("other", "1")
         // Each thread counts by itself: of the commit thread the second is that of the directory, at the start of the other
         // reading is the second.
-        _ = try runCommand("/bin/rm", [directory.path(of: "other")])
+        _ = try runCommand("rm", [directory.path(of: "other")])
         let lines = try run(failing: "fsync", "EIO", when: "2", "k=first", "k=second")
         #expect(lines[1].hasPrefix("READONLY outcome unknown: fsync "))
         let stored = try FileStage(directory).value("k")
         #expect(stored == (lines.contains("done k=second") ? "second" : "first"))
     }
 
-    @Test(.enabled(if: access("/usr/bin/strace", X_OK) == 0, "strace is not installed"))
+    @Test(.enabled(if: isInstalled("strace"), "strace is not installed"))
     func `a transaction that fails in its middle is finished when the store is open again`() throws
     {
         try directory.write("old", to: "a")
@@ -181,7 +181,7 @@ struct FileBackingCrashTests {
     }
 
     @Test(
-        .enabled(if: access("/usr/bin/strace", X_OK) == 0, "strace is not installed"),
+        .enabled(if: isInstalled("strace"), "strace is not installed"),
         arguments: ["k=mine", "a=1,k=mine", "a=1,k-"]
     )
     func `an edit between the look at a file and its rename stands, as the next commit`(
@@ -189,7 +189,7 @@ struct FileBackingCrashTests {
     ) throws {
         try directory.write("old", to: "k")
         let writer = try RunningCommand(
-            "/usr/bin/strace",
+            "strace",
             [
                 "-f", "-o", "/dev/null", "-e", "trace=renameat2", "-e",
                 "inject=renameat2:delay_enter=700000", builtProgram("filewriter"), directory.path,

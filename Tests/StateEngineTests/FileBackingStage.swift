@@ -79,7 +79,7 @@ final class FileStage {
     /// What is in the directory, hidden names left out.
     func names() throws -> [String] {
         try runCommand(
-            "/usr/bin/find",
+            "find",
             [directory.path, "-mindepth", "1", "-not", "-path", "*/.*"]
         )
         .lines.map { String($0.dropFirst(directory.path.count + 1)) }.sorted()
@@ -87,7 +87,7 @@ final class FileStage {
 
     /// Files that are left under temporary names.
     func leftovers() throws -> [String] {
-        try runCommand("/usr/bin/find", [directory.path, "-name", ".stated-*"]).lines
+        try runCommand("find", [directory.path, "-name", ".stated-*"]).lines
     }
 
     /// Waits until a commit has been told that changes `key` to `value` and has the cause `file`.

@@ -209,7 +209,7 @@ struct FileBackingTests {
         #expect(
             stage.values().count
                 == (try runCommand(
-                    "/usr/bin/find",
+                    "find",
                     [directory.path, "-type", "f", "-not", "-path", "*/.*"]
                 ).lines.count)
         )

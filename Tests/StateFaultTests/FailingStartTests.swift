@@ -22,10 +22,10 @@ import Testing
         if stops { server.stop() }
         // What a crash would leave is what is there now: the copy is made before the stop.
         let crashed = directory.path(of: "crashed")
-        try run("/bin/cp", data, crashed)
+        try run("cp", data, crashed)
         server.stop()
         if !stops {
-            try run("/bin/rm", data)
+            try run("rm", data)
             try #require(rename(crashed, data) == 0)
         }
         return StoredHistory.values(
@@ -105,7 +105,7 @@ import Testing
         var hasFailed = true
         while hasFailed {
             number += 1
-            if number > 1 { try run("/bin/rm", data) }
+            if number > 1 { try run("rm", data) }
             let values = try fill(stops: false)
             hasFailed = try start(failing: operation, number, EIO, expecting: values)
         }
@@ -120,7 +120,7 @@ import Testing
         var number: Int64 = 0
         repeat {
             number += 1
-            if number > 1 { try run("/bin/rm", data) }
+            if number > 1 { try run("rm", data) }
         } while try start(failing: operation, number, error, expecting: [:])
         #expect(number > 1, "nothing failed")
     }

@@ -22,7 +22,7 @@ struct FileContainerCrashTests {
         func reach(_ step: Int) {
             guard step == self.step, isArmed.current, !isTaken.current else { return }
             isTaken.update { $0 = true }
-            _ = try? runCommand("/bin/cp", ["-a", source.path + "/.", directory.path])
+            _ = try? runCommand("cp", ["-a", source.path + "/.", directory.path])
         }
 
         var hasHappened: Bool { isTaken.current }
@@ -67,7 +67,7 @@ struct FileContainerCrashTests {
         #expect(try stage.fileValues() == expected.filter { $0.key != "other" })
         #expect(stage.editCount == 0)
         #expect(
-            try runCommand("/usr/bin/find", [directory.path(of: "d"), "-name", ".stated-*"]).lines
+            try runCommand("find", [directory.path(of: "d"), "-name", ".stated-*"]).lines
                 == []
         )
     }

@@ -110,7 +110,7 @@ struct FileContainerLeftTests {
         for number in 0..<10 { try stage.set("\(keys)\(number)", "old") }
         try start("d", keys: pattern) { step in
             guard step == 0 else { return }
-            _ = try? runCommand("/bin/cp", ["-a", source.path + "/.", crash.path])
+            _ = try? runCommand("cp", ["-a", source.path + "/.", crash.path])
         }
         stage.close()
         try #require(try crash.fileValues().count == 10)

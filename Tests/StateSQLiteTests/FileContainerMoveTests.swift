@@ -11,12 +11,12 @@ struct FileContainerMoveTests {
     private func files(_ name: String, in directory: TemporaryDirectory) throws -> [String: String]
     {
         let place = directory.path(of: name)
-        let paths = try runCommand("/usr/bin/find", [place, "-type", "f", "-not", "-path", "*/.*"])
+        let paths = try runCommand("find", [place, "-type", "f", "-not", "-path", "*/.*"])
         return try Dictionary(
             uniqueKeysWithValues: paths.lines.map { path in
                 (
                     String(path.dropFirst(place.utf8.count + 1)),
-                    try runCommand("/bin/cat", [path]).lines.joined(separator: "\n")
+                    try runCommand("cat", [path]).lines.joined(separator: "\n")
                 )
             }
         )

@@ -143,7 +143,7 @@ extension TemporaryDirectory {
     /// What the files below `d` hold, by the keys of a container of `app/`.
     func fileValues() throws -> [String: String] {
         let names = try runCommand(
-            "/usr/bin/find",
+            "find",
             [path(of: "d"), "-type", "f", "-not", "-path", "*/.*", "-not", "-name", "*~"]
         )
         .lines

@@ -65,7 +65,7 @@ struct FileContainerTests {
         stage.close()
         let path = try #require(
             try runCommand(
-                "/usr/bin/find",
+                "find",
                 [stage.path(""), "-type", "f", "-not", "-path", "*/.stated/*"]
             )
             .lines.first

@@ -17,7 +17,7 @@ func makePipe() throws -> (read: Int32, write: Int32) {
     return (ends[0], ends[1])
 }
 
-/// Starts a program with these descriptors as 0, 1, 2 and so on; the numbers of others than the first three must be larger than theirs.
+/// Starts a program, found by PATH if its name has no `/`, with these descriptors as 0, 1, 2 and so on; the numbers of others than the first three must be larger than theirs.
 package func spawn(
     _ path: String,
     _ arguments: [[UInt8]],
@@ -50,6 +50,12 @@ package func spawn(
     }
     guard status == 0 else { throw SystemFailure(call: "posix_spawn \(path)", status) }
     return child
+}
+
+/// Returns true if `PATH` has the program, as ``spawn(_:_:_:descriptors:)`` looks for it.
+package func isInstalled(_ program: String) -> Bool {
+    let path = getenv("PATH").map { String(cString: $0) } ?? ""
+    return path.split(separator: ":").contains { access("\($0)/\(program)", X_OK) == 0 }
 }
 
 private func environment(with variables: [String: String]) -> [[UInt8]] {

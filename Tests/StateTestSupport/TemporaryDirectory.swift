@@ -14,7 +14,7 @@ package final class TemporaryDirectory: Sendable {
     }
 
     deinit {
-        _ = try? runCommand("/bin/rm", ["-rf", path])
+        _ = try? runCommand("rm", ["-rf", path])
     }
 
     /// The path of something in the directory.
