@@ -115,7 +115,7 @@ struct JSONTests {
 struct ImportLineTests {
     @Test func `escapes, pairs of surrogates and other fields are read`() throws {
         let text =
-            #"{ "key" : "\u00e9\ud83c\udf9a\/" , "n":[1,{"x":null}], "t":true, "e":-1.5e3, "value":"x", "value":"\b\f" } "#
+            #"{ "key" : "\u00e9\ud83c\udf9a\/" , "n":[1,{"x":null}], "t":true, "e":-1.5e3, "value":"\b\f" } "#
         let line = try parsed(text)
         #expect(line?.key == Array("é🎚/".utf8))
         #expect(line?.value == [0x08, 0x0C])
@@ -167,6 +167,21 @@ struct ImportLineTests {
     ])
     func `any other line is refused`(line: String) {
         #expect(throws: StateError.self) { try parsed(line) }
+    }
+
+    @Test(arguments: [
+        (#"{"key":"k1","key":"k2","value":"v"}"#, "'key' appears twice"),
+        (#"{"key":"k","value":"a","value":"b"}"#, "'value' appears twice"),
+        (#"{"key":"k","value":"v","x":1,"x":2}"#, "'x' appears twice"),
+        (#"{"key":"k","value":"v","base64":"AGE="}"#, "give one of them"),
+        ("{", "statectl apply"), (#"{"a":{"b":1}}"#, "statectl apply"),
+    ])
+    func `an object that says two things, or is a document, is refused`(
+        line: String,
+        part: String
+    ) {
+        let fault = #expect(throws: StateError.self) { try parsed(line) }
+        #expect(fault?.message.contains(part) == true, "\(fault?.message ?? "")")
     }
 
     @Test(arguments: ["a=b", "{k}", "#k", " k", "k ", "=", #"a\n=b"#, "a = b"])

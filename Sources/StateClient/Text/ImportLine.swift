@@ -40,27 +40,51 @@ package struct ImportLine: Hashable, Sendable {
         do throws(JSONFault) {
             object = try JSONDocument(Array(line), depthLimit: 64)
         } catch {
-            throw StateError(.err, "\(error.message), at byte \(error.offset + 1)")
+            let isFirstOfSeveral = error.offset >= line.count
+            let advice = isFirstOfSeveral ? "; 'statectl apply' reads a document of JSON" : ""
+            throw StateError(.err, "\(error.message), at byte \(error.offset + 1)\(advice)")
         }
+        let members = try ImportLine.members(of: object)
         func string(_ name: String) -> [UInt8]? {
-            guard let token = object.lastMember(name, of: 0).map({ object.tokens[$0] }),
+            guard let token = members[Array(name.utf8)].map({ object.tokens[$0] }),
                 token.kind == .string || token.kind == .escapedString
             else { return nil }
             return Array(object.text(of: token).utf8)
         }
         guard let key = string("key") else {
-            throw StateError(.err, "the object has no string \"key\"")
+            throw StateError(
+                .err,
+                "the object has no string \"key\"; 'statectl apply' reads a document of JSON"
+            )
         }
-        if let value = string("value") {
-            self.init(key: key, value: value)
-        } else if let text = string("base64") {
+        switch (string("value"), string("base64")) {
+        case (let value?, nil): self.init(key: key, value: value)
+        case (nil, let text?):
             guard let value = Base64.decoded(text) else {
                 throw StateError(.err, "\"base64\" is not base 64")
             }
             self.init(key: key, value: value)
-        } else {
+        case (nil, nil):
             throw StateError(.err, "the object has no string \"value\" or \"base64\"")
+        case (_?, _?):
+            throw StateError(.err, "the object has \"value\" and \"base64\"; give one of them")
         }
+    }
+
+    /// The places of the values, by their names.
+    private static func members(of object: JSONDocument) throws(StateError) -> [[UInt8]: Int] {
+        var members: [[UInt8]: Int] = [:]
+        var repeated: [UInt8]?
+        object.forEachMember(of: 0) { name, value in
+            let name = Array(object.text(of: object.tokens[name]).utf8)
+            if members.updateValue(value, forKey: name) != nil { repeated = name }
+            return repeated == nil
+        }
+        if let repeated {
+            let name = StateError.quoted(repeated)
+            throw StateError(.err, "the member \(name) appears twice; remove one of them")
+        }
+        return members
     }
 
     private init(pair line: Bytes) throws(StateError) {
