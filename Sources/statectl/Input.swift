@@ -1,4 +1,6 @@
 import Glibc
+import StateClient
+import StateModel
 
 /// A file or standard input, read in blocks.
 struct Input: ~Copyable {
@@ -7,6 +9,7 @@ struct Input: ~Copyable {
     private var buffer: [UInt8] = []
     private var start = 0
     private var isAtEnd = false
+    private var isAtStart = true
 
     /// Longer than any line for a value of 8 MiB, even if each of its bytes is escaped.
     static let lineByteLimit = 64 << 20
@@ -33,15 +36,18 @@ struct Input: ~Copyable {
         if descriptor > STDERR_FILENO { close(descriptor) }
     }
 
-    /// The next line without its newline; nil at the end.
+    /// The next line; nil at the end.
     ///
-    /// The last line may lack a newline.
+    /// It has neither its line end, LF or CR LF, nor a BOM. The last line may lack a line
+    /// end.
+    ///
+    /// - Throws: if the text is UTF-16, or the line longer than ``lineByteLimit``.
     mutating func nextLine() throws(Failure) -> ArraySlice<UInt8>? {
         var searched = start
         while true {
             if let newline = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) {
                 defer { start = newline + 1 }
-                return buffer[start..<newline]
+                return try line(endingAt: newline)
             }
             searched = buffer.count
             guard !isAtEnd else { break }
@@ -56,7 +62,34 @@ struct Input: ~Copyable {
         }
         guard start < buffer.count else { return nil }
         defer { start = buffer.count }
-        return buffer[start...]
+        return try line(endingAt: buffer.count)
+    }
+
+    private mutating func line(endingAt end: Int) throws(Failure) -> ArraySlice<UInt8> {
+        var line = buffer[start..<end]
+        if line.last == UInt8(ascii: "\r") { line.removeLast() }
+        guard isAtStart else { return line }
+        isAtStart = false
+        return try droppingMark(line)
+    }
+
+    private func droppingMark(_ text: ArraySlice<UInt8>) throws(Failure) -> ArraySlice<UInt8> {
+        do throws(StateError) {
+            return text.dropFirst(try ByteOrderMark.length(in: text))
+        } catch {
+            throw .file("\(name): \(error.message)")
+        }
+    }
+
+    /// All of a text, without a BOM.
+    ///
+    /// - Throws: if it is UTF-16, or longer than `limit` bytes.
+    mutating func readText(limit: Int) throws(Failure) -> [UInt8] {
+        let text = try readAll(limit: limit)
+        guard text.count <= limit else {
+            throw .file("\(name) has more than \(limit) bytes; split it")
+        }
+        return Array(try droppingMark(text[...]))
     }
 
     /// All of it, but if it is longer than `limit` bytes, at least `limit` + 1 bytes.

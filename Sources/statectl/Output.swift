@@ -87,7 +87,7 @@ struct Output {
             writeKey(key)
         }
         write(" = ")
-        writeEscaped(value)
+        value.withUnsafeBytes { EscapedText.append(value: $0, to: &bytes) }
         write("\n")
     }
 

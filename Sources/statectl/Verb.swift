@@ -173,9 +173,9 @@ final class Verb: Sendable {
             Statectl.handlers
         ),
         Verb(
-            "import FILE|- [--prefix P/] [--dots]",
+            "import FILE|- [--format lines|env|ini|properties] [--prefix P/] [--dots]",
             1...1,
-            ["--prefix P/", "--dots"],
+            ["--format lines|env|ini|properties", "--prefix P/", "--dots"],
             Help.import,
             Statectl.importEntries
         ),

@@ -55,6 +55,7 @@ struct CompletionTests {
         #expect(try offered("list", "--lim") == ["w--limit"])
         #expect(try offered("--sock") == ["w--socket"])
         #expect(try offered("set", "a", "b", "--durability", "w") == ["wwritten"])
+        #expect(try offered("import", "--format", "") == ["wlines", "wenv", "wini", "wproperties"])
         let help = try Statectl.run(["help", "verbs"]).lines
         for verb in try offered("") where verb != "whelp" {
             let line = "  \(verb.dropFirst())"

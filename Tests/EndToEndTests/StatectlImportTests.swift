@@ -58,6 +58,61 @@ struct StatectlImportTests {
         )
         #expect(result.exitCode == 0, "\(result)")
         #expect(try value("kernel/kernel/ostype") == "Linux")
+        // A value of several lines; the kernel may be too old for it.
+        let modes = try runCommand("sysctl", ["-n", "kernel.core_modes"], environment: environment)
+        if modes.exitCode == 0 {
+            #expect(try value("kernel/kernel/core_modes") == modes.lines.joined(separator: "\n"))
+        }
+    }
+
+    @Test func `lines of sysctl with the same key are one value, and dots in names stay`() throws {
+        // Names, and a tab at the end, as sysctl prints them; 999 lines before, so that the value is
+        // at the end of a batch.
+        let lines =
+            (0..<998).map { "a.k\($0) = \($0)\n" }.joined()
+                + """
+                dev.cdrom.info = CD-ROM information, Id: cdrom.c 3.20 2003/12/17
+                dev.cdrom.info =\("")
+                dev.cdrom.info = drive name:\t
+                dev.cdrom.info =   drive # of slots:\t1
+                ; a comment of sysctl.d
+                kernel.core_pattern = |/bin/sh -c "cat > /x\\n" \\
+                net.ipv4.conf.eth0/100.forwarding = 1
+                kernel/domain.name = example
+                """
+        let result = try Statectl.run(daemon, "import", "--dots", "-", input: lines)
+        #expect(result.text.hasPrefix("1002 entries in 2 commits; "), "\(result)")
+        #expect(
+            try value("dev/cdrom/info")
+                == "CD-ROM information, Id: cdrom.c 3.20 2003/12/17\n\ndrive name:\t\n  drive # of slots:\t1"
+        )
+        #expect(try value("kernel/core_pattern") == #"|/bin/sh -c "cat > /x\n" \"#)
+        #expect(try value("net/ipv4/conf/eth0.100/forwarding") == "1")
+        #expect(try value("kernel/domain.name") == "example")
+    }
+
+    @Test(arguments: [
+        ("-net.ipv4.conf.all.x = 1", "sysctl.d"), ("net.ipv4.conf.*.x = 1", "sysctl.d"),
+        ("-net.ipv4.conf.all.x", "expected 'name = value'"),
+        ("$ sysctl -w a.b=1", "expected 'name = value'"),
+        ("kernel.printk =   4", "more than one space"),
+    ])
+    func `what only sysctl.d has is refused with its line`(line: String, part: String) throws {
+        let input = "a = 1\n\(line)\n"
+        let result = try Statectl.run(daemon, "import", "--dots", "-", input: input)
+        #expect(result.exitCode == 2)
+        #expect(result.errorText.contains("line 2: "))
+        #expect(result.errorText.contains(part))
+        #expect(try count() == 0)
+    }
+
+    @Test func `a key in two lines in a row is refused, later the last line counts`() throws {
+        let repeated = try Statectl.run(daemon, "import", "-", input: "a = 1\n# b\na = 2\n")
+        #expect(repeated.exitCode == 2)
+        #expect(repeated.errorText.contains("line 3: the key 'a' is in the line before, too"))
+        #expect(repeated.errorText.contains("(nothing was stored)"))
+        #expect(try Statectl.run(daemon, "import", "-", input: "a = 1\nb = 2\na = 3").exitCode == 0)
+        #expect(try value("a") == "3")
     }
 
     @Test func `each thousand lines are one commit`() throws {
@@ -116,6 +171,9 @@ struct StatectlImportTests {
         var values: [(key: Key, value: [UInt8])] = [
             ("text", Array("é \" \\ \n \u{9B}".utf8)), ("empty", []), ("a = b", [0x3D]),
             ("{k}", [0x7B]), ("#k", [0x23]), ("ünïcode/🎚", [0xF0, 0x9F, 0x8E, 0x9A]),
+            ("quoted", Array("\"q\"".utf8)), (" spaces ", Array(" s ".utf8)),
+            ("export a: b", Array("a # b \\".utf8)), ("[s]", Array("'".utf8)),
+            (";c", Array("a\r".utf8)), ("!d", Array("#fff".utf8)), ("\u{FEFF}e", [0xFF]),
         ]
         for index in 0..<200 {
             values.append((Key(stringLiteral: "r/\(index)"), random.bytes(index)))

@@ -115,7 +115,7 @@ struct JSONTests {
 struct ImportLineTests {
     @Test func `escapes, pairs of surrogates and other fields are read`() throws {
         let text =
-            #"{ "key" : "\u00e9\ud83c\udf9a\/" , "n":[1,{"x":null}], "t":true, "e":-1.5e3, "value":"x", "value":"\b\f" } "#
+            #"{ "key" : "\u00e9\ud83c\udf9a\/" , "n":[1,{"x":null}], "t":true, "e":-1.5e3, "value":"\b\f" } "#
         let line = try parsed(text)
         #expect(line?.key == Array("é🎚/".utf8))
         #expect(line?.value == [0x08, 0x0C])
@@ -145,7 +145,11 @@ struct ImportLineTests {
         ("net.ports = 1\t2", "net.ports", "1\t2"),
         ("a = b = c", "a", "b = c"),
         ("a=b", "a", "b"),
-        ("a b  =  c ", "a b ", " c "),
+        ("a b = c", "a b", "c"),
+        ("url = http://[::1]:80/?a=b#c", "url", "http://[::1]:80/?a=b#c"),
+        ("color = #fff", "color", "#fff"),
+        ("export = it's", "export", "it's"),
+        ("user:1=x", "user:1", "x"),
         (#"a\x3Db = x\ny\\"#, "a=b", "x\ny\\"),
         (#"{"key":"k","value":"v","revision":3}"#, "k", "v"),
         (#"{"key":"k","base64":"AGE="}"#, "k", "\0a"),
@@ -156,7 +160,7 @@ struct ImportLineTests {
         #expect(parsed.value == Array(value.utf8))
     }
 
-    @Test(arguments: ["", "   ", "\t", "# a = b", "#"])
+    @Test(arguments: ["", "   ", "\t", "# a = b", "#", "\t# a = b"])
     func `a line without content means nothing`(line: String) throws {
         #expect(try parsed(line) == nil)
     }
@@ -167,6 +171,62 @@ struct ImportLineTests {
     ])
     func `any other line is refused`(line: String) {
         #expect(throws: StateError.self) { try parsed(line) }
+    }
+
+    @Test(arguments: [
+        (#"a = "b""#, "write \\x22"), ("A='b'", "write \\x27"), ("export A=b", "--format env"),
+        ("a = b # c", "write \\x23"), ("a = b\t# c", "write \\x23"), ("a = b\\", "backslash"),
+        ("[a]", "--format ini"), ("[a \"b=c\"]", "--format ini"), (";a = b", "--format ini"),
+        ("!a = b", "--format properties"), ("a: b=c", "--format properties"),
+        ("a  = b", "the key begins or ends"), (" a = b", "the key begins or ends"),
+        ("a\t= b", "the key begins or ends"), ("a =  b", "the value begins or ends"),
+        ("a = b ", "the value begins or ends"), ("a = \tb", "the value begins or ends"),
+        ("a += b", "'+='"), ("a==1.0", "'=='"), ("a => b", "'=>'"), ("a>=1", "'>='"),
+        ("a = b\rc = d", "carriage return"), ("# a\rc = d", "carriage return"),
+        ("\u{FEFF}a = b", "a BOM"),
+    ])
+    func `what another program reads otherwise is refused with a way out`(
+        line: String,
+        part: String
+    ) {
+        let fault = #expect(throws: StateError.self) { try parsed(line) }
+        #expect(fault?.message.contains(part) == true, "\(fault?.message ?? "")")
+    }
+
+    @Test(arguments: [
+        (#"{"key":"k1","key":"k2","value":"v"}"#, "'key' appears twice"),
+        (#"{"key":"k","value":"a","value":"b"}"#, "'value' appears twice"),
+        (#"{"key":"k","value":"v","x":1,"x":2}"#, "'x' appears twice"),
+        (#"{"key":"k","value":"v","base64":"AGE="}"#, "give one of them"),
+        ("{", "statectl apply"), (#"{"a":{"b":1}}"#, "statectl apply"),
+    ])
+    func `an object that says two things, or is a document, is refused`(
+        line: String,
+        part: String
+    ) {
+        let fault = #expect(throws: StateError.self) { try parsed(line) }
+        #expect(fault?.message.contains(part) == true, "\(fault?.message ?? "")")
+    }
+
+    @Test(arguments: 0..<500)
+    func `a key and a value of signs that mean something read back from list`(seed: UInt64) throws {
+        var random = SplitMix(seed: seed)
+        let signs = [
+            "=", " ", "\"", "'", "#", "\\", ":", "[", "]", "{", ";", "!", "+", "export", "a",
+        ]
+        func text(_ more: [String]) -> [UInt8] {
+            (0..<Int.random(in: 1...8, using: &random))
+                .flatMap { _ in Array(((signs + more).randomElement(using: &random) ?? "").utf8) }
+        }
+        let key = text(["\u{FEFF}", "é"])
+        let value = text(["\r", "\n", "\t", "\u{FEFF}", "\0"])
+        var line: [UInt8] = []
+        key.withUnsafeBytes { EscapedText.append(key: $0, to: &line) }
+        line += Array(" = ".utf8)
+        value.withUnsafeBytes { EscapedText.append(value: $0, to: &line) }
+        let parsed = try #require(try parsed(String(decoding: line, as: UTF8.self)))
+        #expect(parsed.key == key)
+        #expect(parsed.value == value)
     }
 
     @Test(arguments: ["a=b", "{k}", "#k", " k", "k ", "=", #"a\n=b"#, "a = b"])

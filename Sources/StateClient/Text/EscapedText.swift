@@ -30,22 +30,40 @@ package enum EscapedText {
         }
     }
 
-    /// Appends a key as it is written before ` = `: `=`, a leading `{` and a leading `#` are
-    /// escaped too, so that the line can be read back.
+    /// Appends a key as it is written before ` = `, so that the line can be read back: what is
+    /// special in a line, such as `=`, a leading `{` or a leading `#`, is escaped too.
     package static func append(key: Bytes, to text: inout [UInt8]) {
         let begin = text.count
         append(key, to: &text)
-        let special = [UInt8(ascii: "="), UInt8(ascii: "{"), UInt8(ascii: "#")]
-        guard text[begin...].contains(where: special.contains) else { return }
-        let plain = Array(text[begin...])
-        text.removeSubrange(begin...)
-        for (index, byte) in plain.enumerated() {
-            if byte == special[0] || index == 0 && special.contains(byte) {
-                appendHexadecimal(byte, to: &text)
-            } else {
-                text.append(byte)
-            }
+        escape(&text, from: begin, where: ForeignText.isSpecial(inKey:at:))
+    }
+
+    /// Appends a value as it is written after ` = `: a leading quote, a space at either end and the
+    /// `#` of ` # ` are escaped too, because ``ImportLine`` refuses them.
+    package static func append(value: Bytes, to text: inout [UInt8]) {
+        let begin = text.count
+        append(value, to: &text)
+        guard ForeignText.mayBeSpecial(value: text[begin...]) else { return }
+        escape(&text, from: begin, where: ForeignText.isSpecial(inValue:at:))
+    }
+
+    /// Escapes what is special in a text whose other escapes are written already.
+    private static func escape(
+        _ text: inout [UInt8],
+        from begin: Int,
+        where isSpecial: (ArraySlice<UInt8>, Int) -> Bool
+    ) {
+        let plain = text[begin...]
+        let places = plain.indices.filter { isSpecial(plain, $0) }
+        guard let first = places.first else { return }
+        text.removeSubrange(first...)
+        var next = first
+        for place in places {
+            text += plain[next..<place]
+            appendHexadecimal(plain[place], to: &text)
+            next = place + 1
         }
+        text += plain[next...]
     }
 
     /// The bytes of an escaped form; a `\` that starts no escape is kept.

@@ -28,11 +28,7 @@ extension Statectl {
         let name =
             path == "-".bytes ? "standard input" : String(decoding: path, as: UTF8.self)
         var input = try Input(path: path)
-        let text = try input.readAll(limit: fileByteLimit)
-        guard text.count <= fileByteLimit else {
-            throw .usage("apply: \(name) has more than \(fileByteLimit) bytes, the limit")
-        }
-        return try DesiredState(text, of: name)
+        return try DesiredState(try input.readText(limit: fileByteLimit), of: name)
     }
 
     /// The prefixes whose other keys are deleted, without those inside others.

@@ -115,6 +115,7 @@ struct CompletedLine {
         case "-o": .choice(["json"])
         case "--socket", "--since", "--data", "--textfile": .file
         case "--durability": .choice(["memory", "interval", "written", "synced"])
+        case "--format": .choice(["lines", "env", "ini", "properties"])
         case "--on-error": .choice(["retry", "skip"])
         default: .text
         }

@@ -192,9 +192,10 @@ enum Help {
 
     static let list = """
         Prints 'key = value' lines in key order; import reads them. Control characters, bytes that
-        are not UTF-8 and \\ are escaped: \\n, \\t, \\xNN, \\\\; in a key also =. The list shows the
-        state at one moment, however long it is. (A daemon with --memory keeps no history: there,
-        only each 1,000 keys are of one moment.)
+        are not UTF-8 and \\ are escaped: \\n, \\t, \\xNN, \\\\; in a key also =. So is what import would
+        refuse, because it means something else in other files: a quote that begins a value, a space
+        at an end, the # of ' # '. The list shows the state at one moment, however long it is. (A
+        daemon with --memory keeps no history: there, only each 1,000 keys are of one moment.)
 
           --keys    print only keys
           --long    print revision TAB key TAB value TAB backing TAB type TAB owner. The type is the
@@ -217,38 +218,6 @@ enum Help {
           statectl list audio/ --at 1
           statectl list 'audio/*' --keys
           statectl list / --count
-
-        """
-
-    static let `import` = """
-        Sets the keys and values in the lines of a file, in one commit for each 1,000 lines (or
-        16 MiB):
-
-          key = value                as sysctl -a and list print it; \\n, \\t, \\xNN and \\\\ are
-                                     decoded
-          {"key":"k","value":"v"}    as export prints it; or "base64" for "value"
-
-        Empty lines and lines that begin with # are skipped. The first = ends the key; a value may
-        be empty or contain =. If a key appears twice, the last line counts. If a line has another
-        form, the message names its number and the exit code is 2; nothing of its batch is stored.
-
-          --prefix P/  put the keys below P/
-          --dots       dots in keys become /
-
-        examples:
-          sysctl -a | statectl import --prefix kernel/ --dots -
-          statectl export audio/ | statectl import --prefix backup/ -
-
-        """
-
-    static let export = """
-        Prints one JSON object a line with "key" and "value", or "base64" if the value is not UTF-8.
-        import reads back exactly what was exported. The output is the state at one moment. (A
-        daemon with --memory keeps no history: there, only each 1,000 keys are of one moment.)
-
-        examples:
-          statectl export > backup.jsonl
-          statectl export audio/
 
         """
 

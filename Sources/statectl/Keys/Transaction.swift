@@ -65,6 +65,9 @@ extension Statectl {
 
     /// A key as `list` writes it.
     private static func key(_ text: ArraySlice<UInt8>) throws(StateError) -> Key {
-        try Key(bytes: text.withUnsafeBufferPointer { EscapedText.decoded(Bytes($0)) })
+        let bytes = try text.withUnsafeBufferPointer { (text) throws(StateError) in
+            try ImportLine.key(Bytes(text))
+        }
+        return try Key(bytes: bytes)
     }
 }

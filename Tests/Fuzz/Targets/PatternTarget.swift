@@ -8,7 +8,8 @@ import StateRules
 ///
 /// ```
 /// s <schema> 0 <value>    r <regular expression> 0 <text>    g <glob> 0 <key>    q <quantity>    j <JSON>
-/// o <a line of an import>
+/// o <a line of an import>    k <a line of sysctl>    e, i, p <a file to import: env, INI, properties>
+/// l <key> 0 <value>
 /// ```
 enum PatternTarget {
     static func run(_ bytes: Bytes) throws {
@@ -26,6 +27,11 @@ enum PatternTarget {
         case UInt8(ascii: "q"): quantity(String(decoding: first, as: UTF8.self))
         case UInt8(ascii: "j"): json(first)
         case UInt8(ascii: "o"): first.withUnsafeBytes { _ = try? ImportLine($0) }
+        case UInt8(ascii: "k"): first.withUnsafeBytes { _ = try? ImportLine(sysctl: $0) }
+        case UInt8(ascii: "e"): document(first, .env)
+        case UInt8(ascii: "i"): document(first, .ini)
+        case UInt8(ascii: "p"): document(first, .properties)
+        case UInt8(ascii: "l"): listed(first, second)
         default: return
         }
     }
@@ -64,6 +70,29 @@ enum PatternTarget {
         _ = try? Quantity.duration(text)
         _ = try? Quantity.byteCount(text)
         _ = try? Quantity.count(text, in: 0...Int.max)
+    }
+
+    private static func document(_ text: [UInt8], _ format: ImportDocument.Format) {
+        var document = ImportDocument(text, format)
+        var line = 0
+        while let entry = try? document.next() {
+            require(document.line > line, "\(entry) is of line \(document.line) after \(line)")
+            line = document.line
+        }
+    }
+
+    /// Whatever `list` prints, `import` reads back.
+    private static func listed(_ key: [UInt8], _ value: [UInt8]) {
+        guard let key = try? Key(bytes: key) else { return }
+        var text: [UInt8] = []
+        key.bytes.withUnsafeBytes { EscapedText.append(key: $0, to: &text) }
+        text += Array(" = ".utf8)
+        value.withUnsafeBytes { EscapedText.append(value: $0, to: &text) }
+        let line = text.withUnsafeBytes { try? ImportLine($0) }
+        require(
+            line?.key == key.bytes && line?.value == value,
+            "\(text) is read as \(line, default: "nothing")"
+        )
     }
 
     /// A text that can be read is the same value after it was written and read again.
