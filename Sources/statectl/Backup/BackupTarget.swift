@@ -101,6 +101,10 @@ final class BackupTarget {
     }
 
     private func failed(_ number: Int32) -> Failure {
-        .file("cannot write \(path): \(String(cString: strerror(number)))")
+        guard path == "-" else {
+            return .output("cannot write \(path): \(String(cString: strerror(number)))")
+        }
+        let reason = number == EBADF ? "it is closed" : String(cString: strerror(number))
+        return .output("standard output: \(reason); the backup is not complete")
     }
 }

@@ -40,7 +40,7 @@ extension Help {
         examples:
           statectl watch audio/
           statectl watch / --snapshot --timeout 1s
-          mkfifo ready && { statectl watch jobs/ --ready-fd 3 3>ready & read -r _ <ready; }
+          mkfifo ready && { statectl watch jobs/ --timeout 1s --ready-fd 3 3>ready & read -r _ <ready; }
           statectl watch audio/volume -- sh -c 'echo "volume is $(cat)"'
           statectl watch dns/ --name dns-writer -- sh -c 'exec /usr/lib/dns/write-zone'
           statectl watch jobs/ --name jobs --from 0 --on-error skip -- sh -c './run-job'
