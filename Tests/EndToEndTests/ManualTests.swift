@@ -99,7 +99,8 @@ struct ManualTests {
     private func described(_ arguments: [String]) throws -> [String] {
         let daemon = try Daemon(arguments)
         let own = [
-            "pid", "uptime", "epoch", "socket", "client_socket", "data", "database_bytes", "log_bytes",
+            "pid", "uptime", "epoch", "socket", "client_socket", "data", "database_bytes",
+            "log_bytes",
             "clients", "client_memory", "memory",
         ]
         let status = try Statectl.run(daemon, "status").lines.filter { line in
