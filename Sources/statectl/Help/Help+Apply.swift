@@ -65,7 +65,7 @@ extension Help {
           --dry-run  print what would change, and change nothing; COMMAND runs
 
         examples:
-          statectl convert network/ --dry-run -- jq -c '{address: ., port: 80}'
+          statectl convert network/ --dry-run -- sed 's/.*/{"address":&,"port":80}/'
           statectl convert audio/volume --every -- awk '{ print $1 / 100 }'
 
         """
