@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -195,6 +196,11 @@ int64_t clinux_file_system_type(int descriptor) {
 }
 
 void clinux_unlock(int descriptor) { flock(descriptor, LOCK_UN); }
+
+int clinux_has_writer(int pipe, int milliseconds) {
+    struct pollfd waiting = {.fd = pipe, .events = POLLIN};
+    return poll(&waiting, 1, milliseconds) > 0;
+}
 
 int clinux_lock(int descriptor) { return flock(descriptor, LOCK_EX | LOCK_NB); }
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/sysmacros.h>
@@ -30,6 +31,19 @@ int clinux_change_place(int place, gid_t group, mode_t mode) {
 int clinux_open_step(int directory, const char *name, int is_on_the_way) {
     int access = is_on_the_way ? O_PATH : O_RDONLY;
     return openat(directory, name, access | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+int clinux_has_writer(int pipe, int milliseconds) {
+    struct pollfd waiting = {.fd = pipe, .events = POLLIN};
+    if (poll(&waiting, 1, milliseconds) > 0) return 1;
+    int copy[2];
+    if (pipe2(copy, O_CLOEXEC) != 0) return 1;
+    // poll(2) does not tell a writer that is silent from none, and read(2) would take bytes. tee(2) leaves them, and
+    // returns 0 only without a writer.
+    ssize_t count = tee(pipe, copy[1], 1, SPLICE_F_NONBLOCK);
+    close(copy[0]);
+    close(copy[1]);
+    return count != 0;
 }
 
 unsigned clinux_device_major(dev_t device) { return major(device); }

@@ -1,5 +1,6 @@
 import CTLS
 import Glibc
+import StateSystem
 
 /// The certificates of a node.
 package struct Certificates: Sendable {
@@ -10,6 +11,10 @@ package struct Certificates: Sendable {
 
     package init(authorities: String, own: (certificate: String, key: String)?) {
         (self.authorities, self.own) = (authorities, own)
+    }
+
+    fileprivate var paths: [String] {
+        [authorities] + (own.map { [$0.certificate, $0.key] } ?? [])
     }
 }
 
@@ -51,6 +56,12 @@ final class SecureStream {
     private func secure(_ endpoint: Endpoint, _ certificates: Certificates?) throws(LinkFailure) {
         guard let certificates else {
             throw .cluster("\(name) is https, and no authorities are given (--ca)")
+        }
+        // OpenSSL opens them by name, and would wait for the other end of a FIFO.
+        for path in certificates.paths {
+            do throws(OpenFailure) { try NamedFile.require(path) } catch {
+                throw .cluster(error.sentence(path))
+            }
         }
         guard let context = SSL_CTX_new(TLS_client_method()) else { throw failure("TLS") }
         self.context = context

@@ -1,5 +1,6 @@
 import Glibc
 import StateSQLite
+import StateSystem
 
 /// The pages in a write-ahead log, up to its last commit, including those behind a damaged frame.
 ///
@@ -41,8 +42,7 @@ final class LogPages {
     ///   - likely: The page size of the database, for a log whose header is damaged.
     ///   - acknowledged: The end of a log according to the stamp of the store.
     init?(path: String, likely: Int, acknowledged: LogPosition?) {
-        let opened = open(path, O_RDONLY | O_CLOEXEC)
-        guard opened >= 0 else { return nil }
+        guard let opened = try? NamedFile.open(path, O_RDONLY) else { return nil }
         descriptor = opened
         guard let header = LogHeader(opened, likely: likely) else {
             pageByteCount = likely

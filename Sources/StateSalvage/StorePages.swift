@@ -1,6 +1,7 @@
 import Glibc
 import StateEngine
 import StateSQLite
+import StateSystem
 
 /// The pages of a store as they are on disk, with those of the log replacing those of the database.
 ///
@@ -44,8 +45,10 @@ final class StorePages {
     ///   - acknowledged: The end of the log according to the stamp of the store.
     /// - Throws: ``StateError/Code/storage`` if there is neither a readable database nor a log.
     init(_ location: StoreLocation, acknowledged: LogPosition? = nil) throws(StateError) {
-        let descriptor = open(location.database, O_RDONLY | O_CLOEXEC)
-        let reason = lastSystemError()
+        let opened = Result { () throws(OpenFailure) in
+            try NamedFile.open(location.database, O_RDONLY)
+        }
+        let descriptor = (try? opened.get()) ?? -1
         database = descriptor
         let likely = LogHeader.pageByteCount(ofDatabase: descriptor)
         log = LogPages(path: location.log, likely: likely, acknowledged: acknowledged)
@@ -62,8 +65,8 @@ final class StorePages {
         }
         self.written = written
         continuationsLeft = 0
-        guard descriptor >= 0 || log != nil else {
-            throw StateError(.storage, "\(location.database) cannot be read: \(reason)")
+        if log == nil, case .failure(let failure) = opened {
+            throw StateError(.storage, failure.sentence(location.database, "read"))
         }
         beginPass()
     }

@@ -68,6 +68,7 @@ package struct StoreSalvage {
     ///   written.
     /// - Complexity: O(*n*) in the bytes of the store; memory for each row's place and each key.
     package func run() throws -> Summary {
+        try source.requireFiles()
         if let owner = try OwnerLock.owner(path: source.lock, of: source.database) {
             throw StateError(.locked, "\(source.database) is owned by \(owner); stop it first")
         }

@@ -2,6 +2,7 @@ internal import CCrypto
 import CLinux
 public import StateContainers
 import StatePlatform
+import StateSystem
 
 /// The key that seals secrets: 32 bytes that are not stored beside them.
 public struct SecretKey: Sendable, CustomStringConvertible {
@@ -73,9 +74,9 @@ public struct SecretKey: Sendable, CustomStringConvertible {
     }
 
     private static func read(_ path: String, isOwned: Bool) throws(StateError) -> SecretKey {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else {
-            throw StateError(.storage, "\(path) cannot be read: \(lastSystemError())")
+        let descriptor: Int32
+        do throws(OpenFailure) { descriptor = try NamedFile.open(path, O_RDONLY) } catch {
+            throw StateError(.storage, error.sentence(path, "read"))
         }
         defer { close(descriptor) }
         var status = stat()

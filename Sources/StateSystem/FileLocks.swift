@@ -63,17 +63,11 @@ package enum FileLocks {
         return Int32(String(decoding: digits, as: UTF8.self))
     }
 
+    /// The text of a file of /proc; empty if it cannot be read.
     package static func text(of path: String) -> String {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return "" }
         defer { StatePlatform.close(file) }
-        var bytes: [UInt8] = []
-        var room = [UInt8](repeating: 0, count: 16 << 10)
-        while true {
-            let count = read(file, &room, room.count)
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { return String(decoding: bytes, as: UTF8.self) }
-            bytes += room[..<count]
-        }
+        return String(decoding: NamedFile.contents(of: file) ?? [], as: UTF8.self)
     }
 }

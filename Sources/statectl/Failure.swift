@@ -12,9 +12,9 @@ enum Failure: Error {
     case condition(Int32)
     /// The daemon refused, or does not answer.
     case refused(StateError)
-    /// A file cannot be read or written.
+    /// A file that was named cannot be read, or another program cannot be run.
     case file(String)
-    /// The output cannot be written; what the command does was done.
+    /// Standard output, or a file that the verb makes, cannot be written.
     case output(String)
     /// Nobody reads the output any more.
     case brokenPipe
@@ -36,27 +36,37 @@ enum Failure: Error {
         }
     }
 
-    /// 0 done, 1 absent, 2 usage, 3 no daemon, 4 refused, 5 storage, 6 outcome unknown.
+    /// What the process ends with.
     var exitCode: Int32 {
         switch self {
-        case .brokenPipe: 0
-        case .negative: 1
-        case .found: 4
+        case .brokenPipe: ExitCode.done.rawValue
+        case .negative: ExitCode.absent.rawValue
+        case .found: ExitCode.refused.rawValue
         case .condition(let code): code
-        case .usage, .file: 2
-        case .output: 5
-        case .refused(let error): Self.exitCode(for: error.code)
+        case .usage, .file: ExitCode.usage.rawValue
+        case .output: ExitCode.storage.rawValue
+        case .refused(let error): ExitCode(for: error.code).rawValue
         }
     }
+}
 
-    private static func exitCode(for code: StateError.Code) -> Int32 {
-        switch code {
-        case .unreachable: 3
-        case .conflict, .noPermission, .rejected, .tooBig, .limit, .executionAborted, .stale: 4
-        case .noSpace, .readOnly, .compacted, .corrupt, .newerFormat, .storage, .locked, .away: 5
-        case .outcomeUnknown: 6
-        default: 2
-        }
+/// How `statectl` ends, for scripts; the help and docs/guide.md have the same table.
+///
+/// `health` has codes of its own, which monitoring expects.
+enum ExitCode: Int32, CaseIterable {
+    case done, absent, usage, unreachable, refused, storage, unknown
+
+    init(for code: StateError.Code) {
+        self =
+            switch code {
+            case .unreachable: .unreachable
+            case .conflict, .noPermission, .rejected, .tooBig, .limit, .executionAborted, .stale:
+                .refused
+            case .noSpace, .readOnly, .compacted, .corrupt, .newerFormat, .storage, .locked, .away:
+                .storage
+            case .outcomeUnknown: .unknown
+            default: .usage
+            }
     }
 }
 

@@ -1,6 +1,7 @@
 import Glibc
 import StateClient
 import StateModel
+import StateSystem
 
 /// A file or standard input, read in blocks.
 struct Input: ~Copyable {
@@ -14,16 +15,18 @@ struct Input: ~Copyable {
     /// Longer than any line for a value of 8 MiB, even if each of its bytes is escaped.
     static let lineByteLimit = 64 << 20
 
-    /// Opens a file; `-` is standard input.
+    /// Opens a file, a device, or a pipe that somebody writes to; `-` is standard input.
     init(path: [UInt8]) throws(Failure) {
         guard path != [UInt8(ascii: "-")] else {
             (descriptor, name) = (STDIN_FILENO, "standard input")
             return
         }
         name = String(decoding: path, as: UTF8.self)
-        descriptor = open(path.map { CChar(bitPattern: $0) } + [0], O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else {
-            throw .file("cannot open \(name): \(lastError)")
+        let cString = path.map { CChar(bitPattern: $0) } + [0]
+        do throws(OpenFailure) {
+            descriptor = try NamedFile.open(cString, O_RDONLY, as: .stream)
+        } catch {
+            throw .file(error.sentence(name))
         }
     }
 

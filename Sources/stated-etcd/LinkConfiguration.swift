@@ -2,6 +2,7 @@ import Glibc
 import StateEtcd
 import StateJSON
 import StateModel
+import StateSystem
 import StateWire
 
 /// How to reach etcd and the daemon: a file in JSON5, and the command line, which overrides it.
@@ -110,17 +111,17 @@ struct LinkConfiguration {
     }
 
     private static func bytes(of path: String) throws(StateError) -> [UInt8] {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else {
-            throw StateError(.err, "\(path) cannot be read: \(String(cString: strerror(errno)))")
+        let descriptor: Int32
+        do throws(OpenFailure) {
+            descriptor = try NamedFile.open(path, O_RDONLY, as: .stream)
+        } catch {
+            throw StateError(.err, error.sentence(path, "read"))
         }
         defer { close(descriptor) }
-        var bytes = [UInt8](repeating: 0, count: 1 << 20)
-        let count = Glibc.read(descriptor, &bytes, bytes.count)
-        guard count >= 0, count < bytes.count else {
-            throw StateError(.err, "\(path) cannot be read, or has more than 1 MiB")
-        }
-        return Array(bytes[..<count])
+        let limit = 1 << 20
+        guard let bytes = NamedFile.contents(of: descriptor, limit: limit), bytes.count <= limit
+        else { throw StateError(.err, "\(path) cannot be read, or has more than 1 MiB") }
+        return bytes
     }
 
     /// What the link is given.

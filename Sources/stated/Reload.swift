@@ -6,8 +6,9 @@ import StateServer
 
 /// Reloads the configuration while clients are served.
 ///
-/// `@unchecked Sendable`: the thread that reads the file and the loop use the mutable state one
-/// after the other, as there is one reload at a time; everything else is constant.
+/// `@unchecked Sendable`: the thread that reads the files and the loop use the mutable state one
+/// after the other, as there is one reload at a time: a thread that the loop no longer waits for
+/// ends in ``ReloadWait/during(_:_:)``. Everything else is constant.
 final class Reload: @unchecked Sendable {
     private let arguments: [String]
     private let chosen: ChosenBacking
@@ -38,31 +39,29 @@ final class Reload: @unchecked Sendable {
 
     var source: ConfigurationSource {
         ConfigurationSource(
-            read: { () throws(StateError) in try self.read() },
-            preview: { () throws(StateError) in try self.preview() },
+            read: { (wait) throws(StateError) in try self.read(wait) },
+            preview: { (wait) throws(StateError) in try self.preview(wait) },
             onEnd: { self.end($0) }
         )
     }
 
     /// On a thread of its own.
-    private func read() throws(StateError) -> ConfigurationSource.Change {
+    private func read(_ wait: ReloadWait) throws(StateError) -> ConfigurationSource.Change {
         notifier?.send(
             "RELOADING=1",
             "MONOTONIC_USEC=\(clinux_monotonic_nanoseconds() / 1_000)",
             "STATUS=Reloading the configuration"
         )
-        let findings = ConfigurationFindings()
+        let findings = ConfigurationFindings(wait)
         do throws(StateError) {
             let options = try readOptions(findings)
             findings.writeUnwritten(to: log)
             try rules.prepare(options.configuration.rules)
             return change(to: options)
         } catch {
-            findings.writeUnwritten(to: log)
-            throw StateError(
-                error.code,
-                "\(error.message); not reloaded; the old configuration stays in force"
-            )
+            // Nobody waits for what is found after that.
+            if !wait.isOver { findings.writeUnwritten(to: log) }
+            throw StateError.notReloaded(error.code, error.message)
         }
     }
 
@@ -77,7 +76,10 @@ final class Reload: @unchecked Sendable {
             )
         }
         if options.configuration.rules.fileRules != fileRules {
-            try FileContainers(options, log: log)?.check()
+            let directories = Set(options.configuration.rules.fileRules.compactMap(\.directory))
+            try findings.waiting.during(directories.sorted().joined(separator: ", ")) {
+                () throws(StateError) in try FileContainers(options, log: log)?.check()
+            }
         }
         return options
     }
@@ -93,8 +95,8 @@ final class Reload: @unchecked Sendable {
     // MARK: Preview
 
     /// On a thread of its own.
-    private func preview() throws(StateError) -> ReloadPreview {
-        let findings = ConfigurationFindings()
+    private func preview(_ wait: ReloadWait) throws(StateError) -> ReloadPreview {
+        let findings = ConfigurationFindings(wait)
         var preview = ReloadPreview()
         do throws(StateError) {
             let options = try readOptions(findings)

@@ -54,7 +54,7 @@ struct StartValues {
     ) throws(StateError) -> [(name: String, bytes: [UInt8])] {
         var found: [(name: String, bytes: [UInt8])] = []
         for name in try ConfigurationLayers.names(in: directory).sorted() {
-            found.append((name, try ConfigurationFile.bytes(ofFound: "\(directory)/\(name)")))
+            found.append((name, try ConfigurationFile.bytes("\(directory)/\(name)")))
         }
         return found
     }

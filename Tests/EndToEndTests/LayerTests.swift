@@ -236,7 +236,7 @@ struct LayerTests {
     @Test func `a pipe in a layer is refused, and keeps nobody waiting`() throws {
         let daemon = try start()
         try #require(mkfifo(path("run/defaults.d/pipe.json5"), 0o600) == 0)
-        let message = "\(path("run"))/defaults.d/pipe.json5 is not a file"
+        let message = "\(path("run"))/defaults.d/pipe.json5 is a FIFO, not a file"
         for _ in 0..<2 {
             let refused = try Statectl.run(daemon, "reload")
             #expect(refused.exitCode == 2 && refused.errorText.contains(message), "\(refused)")

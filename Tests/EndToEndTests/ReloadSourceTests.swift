@@ -22,27 +22,25 @@ struct ReloadSourceTests {
     {
         let path = try directory.write("{}", to: "stated.json5")
         let program = try start(path)
-        #expect(unlink(path) == 0 && mkfifo(path, 0o600) == 0)
+        try directory.write("{ rules: [ { keys: 'k', readonly: true } ] }", to: "stated.json5")
+        var lease: FileLease? = try FileLease(on: path)
         let (waiting, other) = (
             try Peer(directory.path(of: "s")), try Peer(directory.path(of: "s"))
         )
         try waiting.send("STATE.RELOAD", "PING")
         #expect(try other.ask("SET k 1").shown == "+OK")
         #expect(try waiting.arrived().isEmpty)
-        let pipe = open(path, O_WRONLY | O_CLOEXEC)
-        let text = "{ rules: [ { keys: 'k', readonly: true } ] }"
-        #expect(write(pipe, text, text.utf8.count) == text.utf8.count)
         #expect(try other.ask("SET k 2").shown == "+OK")
-        close(pipe)
+        withExtendedLifetime(lease) {}
+        lease = nil
         #expect(try waiting.next().shown.hasPrefix(#"["revision", 3, "changed", [[1, "k", "#))
         #expect(try waiting.next().shown == "+PONG")
         #expect(try other.ask("SET k 3").errorText?.hasPrefix("REJECTED") == true)
+        lease = try FileLease(on: path)
         program.send(SIGHUP)
-        // Somebody reads what nobody has written yet.
-        let second = open(path, O_WRONLY | O_CLOEXEC)
         program.send(SIGTERM)
         #expect(try program.end() == 0)
-        close(second)
+        withExtendedLifetime(lease) {}
     }
 
     @Test func `a configuration in its usual place is read, at the start or later`() throws {

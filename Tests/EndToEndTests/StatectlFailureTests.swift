@@ -37,7 +37,7 @@ struct StatectlFailureTests {
         (["watch", "a/", "--"], "no command"),
         (["watch", "a/", "--previous", "--", "cat"], "--json"),
         (["import", "-", "--prefix", "kernel"], "'kernel/'"),
-        (["import", "/none/such"], "cannot open /none/such"),
+        (["import", "/none/such"], "/none/such cannot be opened"),
         (["--socket"], "--socket needs a value"),
         (["--socket", "/" + String(repeating: "x", count: 107), "status"], "107"),
         (["get", "a/"], "ends in '/'"),

@@ -33,7 +33,7 @@ struct VerbTableTests {
             let closed = try store.run(row, as: #"exec "$@" >&-"#)
             let expected = open.output.isEmpty ? open.exitCode : 5
             #expect(closed.exitCode == expected, "\(row): \(closed)")
-            let names = closed.errorText.contains("standard output: it is closed")
+            let names = closed.errorText.contains("it is closed")
             #expect(names == !open.output.isEmpty, "\(row): \(closed)")
             #expect(try store.value(of: "victim") == "precious", "\(row)")
         }

@@ -234,7 +234,7 @@ struct RevisionReservationTests {
         #expect(failures.wait { $0.count == 1 })
         let error = #expect(throws: StateError.self) { try keyspace.apply([.set("k", [2])]) }
         #expect(error?.code == .readOnly)
-        #expect(error?.message.contains("\(path) cannot be opened: Is a directory") == true)
+        #expect(error?.message.contains("\(path) is a directory, not a file") == true)
         #expect(throws: StateError.self) { try keyspace.apply([.delete("k")]) }
         #expect(keyspace.revision == 64)
         #expect(keyspace.entry(for: "k")?.value == [1])

@@ -40,7 +40,9 @@ struct SQLiteDatabaseTests {
         let path = directory.path(of: "d")
         try #require(mkdir(path, 0o700) == 0)
         let error = try #require(throws: StateError.self) { try SQLiteDatabase(path: path) }
-        #expect(error.code == .storage && error.message.contains("\(path) is not a file"))
+        #expect(
+            error.code == .storage && error.message.contains("\(path) is a directory, not a file")
+        )
         #expect(access(path + ".lock", F_OK) != 0)
     }
 

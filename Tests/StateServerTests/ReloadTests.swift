@@ -27,13 +27,13 @@ struct ReloadTests {
     ) throws -> ServedKeyspace {
         let rest = Observed(steps)
         let source = ConfigurationSource(
-            read: { () throws(StateError) in
+            read: { (_) throws(StateError) in
                 let step = rest.update { $0.isEmpty ? nil : $0.removeFirst() }
                 guard let step else { throw StateError(.err, "nothing can be read") }
                 if step == .refuse { throw StateError(.tooBig, "a directory is missing") }
                 return { core, options in step.apply(core, &options) }
             },
-            preview: { () throws(StateError) in
+            preview: { (_) throws(StateError) in
                 var preview = ReloadPreview()
                 preview.errors = rest.update { $0.isEmpty } ? [["f:1:2: no", "  1 | x"]] : []
                 preview.report.changed = [.init(option: "o", old: nil, new: "1")]

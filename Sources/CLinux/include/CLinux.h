@@ -342,6 +342,10 @@ int64_t clinux_file_system_type(int descriptor);
 /// Releases a lock of `clinux_lock`, even if other descriptors of the same open file exist.
 void clinux_unlock(int descriptor);
 
+/// Whether a pipe that was opened with O_NONBLOCK has bytes, a process that may write some, or has had one; waits
+/// at most so many milliseconds for that. 1 or 0. On Darwin 0 also if that process has written nothing yet.
+int clinux_has_writer(int pipe, int milliseconds);
+
 /// Takes an open-file-description lock on the complete file; on Darwin one of flock(2). 0 if it was taken,
 /// otherwise -1 with errno.
 int clinux_lock(int descriptor);

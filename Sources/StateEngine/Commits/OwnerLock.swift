@@ -18,9 +18,11 @@ package final class OwnerLock {
     /// - Throws: ``StateError/Code/locked``, naming the owner's pid; ``StateError/Code/storage`` if
     ///   the file cannot be created.
     package init(path: String, for store: String) throws(StateError) {
-        let opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard opened >= 0 else {
-            throw StateError(.storage, "\(store) cannot be locked: \(path): \(lastSystemError())")
+        let opened: Int32
+        do throws(OpenFailure) {
+            opened = try NamedFile.open(path, O_RDWR | O_CREAT | O_NOFOLLOW)
+        } catch {
+            throw StateError(.storage, "\(store) cannot be locked: \(error.sentence(path))")
         }
         guard clinux_lock(opened) == 0 else {
             let error = OwnerLock.refusal(errno, lock: path, descriptor: opened, store: store)
@@ -42,9 +44,9 @@ package final class OwnerLock {
     ///   the file cannot be opened.
     package func hold(_ path: String) throws(StateError) {
         guard held < 0 else { return }
-        let opened = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-        guard opened >= 0 else {
-            throw StateError(.storage, "\(path) cannot be locked: \(lastSystemError())")
+        let opened: Int32
+        do throws(OpenFailure) { opened = try NamedFile.open(path, O_RDONLY | O_NOFOLLOW) } catch {
+            throw StateError(.storage, error.sentence(path, "locked"))
         }
         guard clinux_hold(opened) == 0 || errno != EWOULDBLOCK else {
             let owner = FileLocks.holders(of: opened).first.map { "process \($0)" }
@@ -97,10 +99,12 @@ package final class OwnerLock {
     /// Takes no lock and changes nothing.
     package static func owner(path: String, of file: String) throws(StateError) -> String? {
         if let pid = FileLocks.holders(of: file).first { return "process \(pid)" }
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-        guard descriptor >= 0 else {
-            if errno == ENOENT { return nil }
-            throw StateError(.storage, "\(path) cannot be read: \(lastSystemError())")
+        let descriptor: Int32
+        do throws(OpenFailure) {
+            descriptor = try NamedFile.open(path, O_RDONLY | O_NOFOLLOW)
+        } catch {
+            if error.isAbsence { return nil }
+            throw StateError(.storage, error.sentence(path, "read"))
         }
         defer { StatePlatform.close(descriptor) }
         return clinux_is_locked(descriptor) == 1 ? owner(in: descriptor) : nil

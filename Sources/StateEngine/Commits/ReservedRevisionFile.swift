@@ -1,5 +1,6 @@
 import CLinux
 import StatePlatform
+import StateSystem
 
 /// The file that holds a reserved revision: 4 KiB, preallocated, overwritten in place.
 ///
@@ -89,11 +90,10 @@ package struct ReservedRevisionFile: Sendable {
 
     /// The open file; nil if there is none.
     private func open() throws(StateError) -> Int32? {
-        let flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
-        let descriptor = StatePlatform.open(path, flags)
-        if descriptor >= 0 { return descriptor }
-        if errno == ENOENT { return nil }
-        throw failed("opened")
+        do throws(OpenFailure) { return try NamedFile.open(path, O_RDWR | O_NOFOLLOW) } catch {
+            if error.isAbsence { return nil }
+            throw StateError(.storage, error.sentence(path))
+        }
     }
 
     private func failed(_ what: String) -> StateError {

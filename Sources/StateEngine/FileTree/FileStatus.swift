@@ -1,4 +1,5 @@
 import StatePlatform
+import StateSystem
 
 /// Identifies the contents of a file, as far as the kernel can report that without reading them.
 struct FileStamp: Hashable {
@@ -58,16 +59,7 @@ struct FileStatus {
     var access: String { "uid \(uid), mode \(String(mode & 0o7777, radix: 8))" }
 
     /// Its type, as text.
-    var kind: String {
-        switch mode & S_IFMT {
-        case S_IFREG: "a file"
-        case S_IFDIR: "a directory"
-        case S_IFLNK: "a symbolic link"
-        case S_IFIFO: "a pipe"
-        case S_IFSOCK: "a socket"
-        default: "a device"
-        }
-    }
+    var kind: String { fileKind(UInt32(mode)) }
 }
 
 /// A failed system call on something in the directory.

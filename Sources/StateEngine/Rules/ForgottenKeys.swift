@@ -1,4 +1,5 @@
 import StatePlatform
+import StateSystem
 
 /// Keys of which an earlier process published changes that the history does not have, whatever the
 /// rules are now.
@@ -133,17 +134,15 @@ package struct MemoryKeysFile {
     }
 
     private func read() throws(StateError) -> Lines {
-        guard let file = fopen(path, "re") else {
-            guard errno == ENOENT else { throw failed("read") }
-            return [:]
+        let file: Int32
+        do throws(OpenFailure) { file = try NamedFile.open(path, O_RDONLY) } catch {
+            if error.isAbsence { return [:] }
+            throw StateError(.storage, error.sentence(path, "read"))
         }
-        defer { fclose(file) }
-        var bytes: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 4_096)
-        while case let count = fread(&chunk, 1, chunk.count, file), count > 0 {
-            bytes += chunk[..<count]
+        defer { close(file) }
+        guard let bytes = NamedFile.contents(of: file) else {
+            throw StateError(.storage, "\(path) cannot be read: \(lastSystemError())")
         }
-        guard ferror(file) == 0 else { throw failed("read") }
         var lines: Lines = [:]
         for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") {
             let parts = line.split(separator: "\t", maxSplits: 1)
@@ -159,10 +158,6 @@ package struct MemoryKeysFile {
             "\(fate.text(isDeferred: line.isDeferred))\t\(line.pattern)\n"
         }
         try WholeFile.replace(path, with: Array(texts.sorted().joined().utf8))
-    }
-
-    private func failed(_ what: String) -> StateError {
-        StateError(.storage, "\(path) cannot be \(what): \(lastSystemError())")
     }
 }
 

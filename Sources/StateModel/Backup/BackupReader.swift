@@ -1,4 +1,5 @@
 import StatePlatform
+import StateSystem
 
 /// Reads a backup and checks it: each frame by its checksum, their order, and the whole at the end.
 ///
@@ -30,9 +31,10 @@ package final class BackupReader {
     package init(path: String, countsKeys: Bool = false) throws(StateError) {
         let isInput = path == "-"
         name = isInput ? "standard input" : path
-        descriptor = isInput ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else {
-            throw StateError(.storage, "\(path) cannot be opened: \(systemError)")
+        do throws(OpenFailure) {
+            descriptor = isInput ? STDIN_FILENO : try NamedFile.open(path, O_RDONLY, as: .stream)
+        } catch {
+            throw StateError(.storage, error.sentence(path))
         }
         let source = Source(descriptor: descriptor, name: name)
         let magic: [UInt8]

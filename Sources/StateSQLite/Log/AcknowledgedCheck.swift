@@ -1,4 +1,5 @@
 import StatePlatform
+import StateSystem
 
 /// Checks whether a store has everything that its stamp records as acknowledged.
 ///
@@ -52,7 +53,7 @@ struct AcknowledgedCheck {
     }
 
     private func finding(in position: LogPosition) -> String? {
-        let descriptor = open(location.log, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        let descriptor = (try? NamedFile.open(location.log, O_RDONLY | O_NOFOLLOW)) ?? -1
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
         // An empty log was truncated, or somebody moved all of it into the database: the revision

@@ -84,7 +84,7 @@ package final class DeferralLog: @unchecked Sendable {
 
     /// Reads the file; empty if it is of another generation, or of another start of the machine.
     package func left(by generation: UInt64?) -> Left {
-        let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        let file = (try? NamedFile.open(path, O_RDONLY | O_NOFOLLOW)) ?? -1
         guard file >= 0 else { return Left() }
         defer { close(file) }
         guard let generation, !boot.isEmpty,

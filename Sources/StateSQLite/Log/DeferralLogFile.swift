@@ -1,5 +1,6 @@
 import CLinux
 import StatePlatform
+import StateSystem
 
 /// What the ``DeferralLog`` begins with.
 ///
@@ -126,7 +127,7 @@ struct DeferralLogFile {
 
     mutating func open() {
         guard descriptor < 0 else { return }
-        descriptor = StatePlatform.open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        descriptor = (try? NamedFile.open(path, O_RDWR | O_CREAT | O_NOFOLLOW)) ?? -1
     }
 
     /// Whether the header says that something is missing.

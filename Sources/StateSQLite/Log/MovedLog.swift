@@ -1,5 +1,6 @@
 import StateEngine
 import StatePlatform
+import StateSystem
 
 /// A log whose header is damaged, beside the database.
 ///
@@ -19,10 +20,10 @@ struct MovedLog {
     /// - Complexity: O(1) if the header is intact, else O(*n*) in the bytes of the frames.
     var isMoved: Bool {
         guard let position = stamp.acknowledged.log?.position else { return false }
-        let log = open(location.log, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        let log = (try? NamedFile.open(location.log, O_RDONLY | O_NOFOLLOW)) ?? -1
         guard log >= 0 else { return false }
         defer { close(log) }
-        let database = open(location.database, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        let database = (try? NamedFile.open(location.database, O_RDONLY | O_NOFOLLOW)) ?? -1
         guard database >= 0 else { return false }
         defer { close(database) }
         let likely = LogHeader.pageByteCount(ofDatabase: database)

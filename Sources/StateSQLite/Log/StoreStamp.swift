@@ -1,6 +1,7 @@
 import CLinux
 import StateEngine
 import StatePlatform
+import StateSystem
 
 /// The last known state of a store, kept beside it so that an older copy in its place is noticed.
 ///
@@ -57,8 +58,12 @@ package final class StoreStamp {
     ///
     /// - Throws: ``StateError/Code/storage``, naming the file.
     package init(path: String) throws(StateError) {
-        let opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard opened >= 0 else { throw StoreStamp.failed(path) }
+        let opened: Int32
+        do throws(OpenFailure) {
+            opened = try NamedFile.open(path, O_RDWR | O_CREAT | O_NOFOLLOW)
+        } catch {
+            throw StateError(.storage, error.sentence(path, "used"))
+        }
         var read = [UInt8](repeating: 0, count: StoreStamp.byteCount)
         let count = pread(opened, &read, read.count, 0)
         // Created at its full size, so that later writes do not depend on free space.
@@ -78,7 +83,7 @@ package final class StoreStamp {
     /// Reads the stamp at `path` without changing it; a missing one counts as empty.
     package init(reading path: String) {
         self.path = path
-        descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        descriptor = (try? NamedFile.open(path, O_RDONLY | O_NOFOLLOW)) ?? -1
         var read = [UInt8](repeating: 0, count: StoreStamp.byteCount)
         if descriptor >= 0 { pread(descriptor, &read, read.count, 0) }
         bytes = read

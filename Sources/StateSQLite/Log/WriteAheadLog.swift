@@ -2,6 +2,7 @@ import CLinux
 import CSQLite
 import StateEngine
 import StatePlatform
+import StateSystem
 
 /// The write-ahead log of a store and its checkpoints.
 ///
@@ -55,7 +56,7 @@ final class WriteAheadLog {
             Int(try connection.number("PRAGMA page_size")) + LogPosition.frameHeaderByteCount
         dueFrameCount = limits.checkpointByteCount / frameByteCount
         // SQLite has no locks on the log itself that closing this descriptor would drop.
-        descriptor = open(location.log, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        descriptor = (try? NamedFile.open(location.log, O_RDONLY | O_NOFOLLOW)) ?? -1
         file = FileIdentity(path: location.log)
         try connection.execute("PRAGMA journal_size_limit=\(limits.keptByteCount)")
         connection.waitForLocks(limits.lockWait)
@@ -209,9 +210,8 @@ final class WriteAheadLog {
     /// Uses a separate descriptor: SQLite has no locks on the log itself that closing it would
     /// drop.
     func sync() throws(StateError) {
-        let descriptor = open(location.log, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-        guard descriptor >= 0 else {
-            throw StateError(.storage, "\(location.log) cannot be opened: \(lastSystemError())")
+        guard let descriptor = try StoreLocation.open(location.log) else {
+            throw StateError(.storage, LostPlace.missing(location.log))
         }
         defer { close(descriptor) }
         guard clinux_sync_data(descriptor) == 0 else {
@@ -281,7 +281,7 @@ final class WriteAheadLog {
     /// If this fails, the log grows while it is written, as it otherwise would.
     private static func extend(_ path: String, from start: Int, to end: Int) {
         // SQLite has no locks on the log itself, so a separate descriptor is harmless.
-        let descriptor = open(path, O_WRONLY | O_CLOEXEC)
+        let descriptor = (try? NamedFile.open(path, O_WRONLY)) ?? -1
         guard descriptor >= 0 else { return }
         defer { close(descriptor) }
         let zeros = [UInt8](repeating: 0, count: 1 << 16)

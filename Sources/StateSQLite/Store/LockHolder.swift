@@ -1,4 +1,5 @@
 import StatePlatform
+import StateSystem
 
 /// Finds the other holders of a lock on a store: a person's `sqlite3` shell, a backup.
 ///
@@ -18,7 +19,7 @@ enum LockHolder {
         guard stat(path, &status) == 0 else { return "another process" }
         let own = getpid()
         var pids: [Int32] = []
-        for line in readSmallFile("/proc/locks").split(separator: "\n") {
+        for line in FileLocks.text(of: "/proc/locks").split(separator: "\n") {
             guard let lock = parse(line), lock.inode == UInt64(status.st_ino), lock.pid != own,
                 lock.bytes.overlaps(bytes), !pids.contains(lock.pid)
             else { continue }
@@ -43,22 +44,7 @@ enum LockHolder {
     }
 
     private static func name(of pid: Int32) -> String {
-        let command = readSmallFile("/proc/\(pid)/comm").split(separator: "\n").first
+        let command = FileLocks.text(of: "/proc/\(pid)/comm").split(separator: "\n").first
         return "process \(pid)" + (command.map { " (\($0))" } ?? "")
     }
-}
-
-/// The text of a file of /proc, up to 1 MiB; empty if it cannot be read.
-func readSmallFile(_ path: String) -> String {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return "" }
-    defer { StatePlatform.close(descriptor) }
-    var text: [UInt8] = []
-    var chunk = [UInt8](repeating: 0, count: 16_384)
-    while text.count < 1 << 20 {
-        let count = read(descriptor, &chunk, chunk.count)
-        guard count > 0 else { break }
-        text.append(contentsOf: chunk[0..<count])
-    }
-    return String(decoding: text, as: UTF8.self)
 }

@@ -2,6 +2,7 @@
 
 import CLinux
 import StatePlatform
+import StateSystem
 
 /// File systems whose files are on another machine.
 ///
@@ -40,7 +41,7 @@ enum NetworkFileSystem {
         let major = device >> 8 & 0xFFF | device >> 32 & 0xFFFF_F000
         let minor = device & 0xFF | device >> 12 & 0xFFFF_FF00
         let number = "\(major):\(minor)"
-        for line in readSmallFile("/proc/self/mountinfo").split(separator: "\n") {
+        for line in FileLocks.text(of: "/proc/self/mountinfo").split(separator: "\n") {
             let fields = line.split(separator: " ")
             guard fields.count > 3, fields[2] == number,
                 let dash = fields.firstIndex(of: "-"), dash + 1 < fields.count
@@ -55,6 +56,7 @@ enum NetworkFileSystem {
 
 import CLinux
 import StatePlatform
+import StateSystem
 
 /// File systems whose files are on another machine.
 enum NetworkFileSystem {

@@ -53,6 +53,7 @@ package final class StoreCheck {
     ///   permission, or one that changed during the check.
     /// - Complexity: O(*n*) in the bytes of the history, and memory for each key.
     package func run() throws -> Summary {
+        try location.requireFiles()
         do {
             // Before the rows are read: a running owner has at least all of this then.
             let acknowledged = AcknowledgedCheck(location)

@@ -1,6 +1,7 @@
 import CLinux
 import StateEngine
 import StatePlatform
+import StateSystem
 
 /// The files of an open store, by their identities when it was opened.
 ///
@@ -237,8 +238,8 @@ final class StoreRoom {
     ///
     /// - Returns: Whether the disk has given as much; if not, the file is as it was.
     private func allocate(_ byteCount: Int64) -> Bool {
-        let flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW
-        let descriptor = open(path, flags, 0o600)
+        let flags = O_WRONLY | O_CREAT | O_NOFOLLOW
+        let descriptor = (try? NamedFile.open(path, flags)) ?? -1
         guard descriptor >= 0 else { return false }
         defer { close(descriptor) }
         guard clinux_allocate(descriptor, off_t(byteCount)) == 0 else {

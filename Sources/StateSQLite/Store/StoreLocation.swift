@@ -1,6 +1,7 @@
 import CLinux
 import StateEngine
 import StatePlatform
+import StateSystem
 
 /// The files of one store.
 package struct StoreLocation: Sendable {
@@ -89,10 +90,7 @@ package struct StoreLocation: Sendable {
         guard fstat(place, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
             throw StateError(.storage, "\(directory) is not a directory")
         }
-        var file = stat()
-        guard stat(database, &file) != 0 || file.st_mode & S_IFMT == S_IFREG else {
-            throw StateError(.storage, "\(database) is not a file: name a database file")
-        }
+        try requireFiles()
         if let name = NetworkFileSystem.name(of: place, device: status.st_dev) {
             throw StateError(
                 .storage,
@@ -104,14 +102,36 @@ package struct StoreLocation: Sendable {
         }
     }
 
+    /// Checks that what has the name of a file of the store is one: SQLite opens its files by their
+    /// names, and would wait for the other end of a FIFO.
+    ///
+    /// - Throws: ``StateError/Code/storage``, naming what is not a file.
+    package func requireFiles() throws(StateError) {
+        let names = [
+            database, log, logIndex, database + "-journal", stamp, deferrals, reserve, lock,
+        ]
+        for name in names {
+            do throws(OpenFailure) { try NamedFile.require(name) } catch {
+                throw StateError(.storage, error.sentence(name))
+            }
+        }
+    }
+
+    /// Opens a file of the store for reading.
+    ///
+    /// - Returns: Its descriptor; nil if it is missing.
+    /// - Throws: ``StateError/Code/storage``, naming the file.
+    static func open(_ path: String) throws(StateError) -> Int32? {
+        do throws(OpenFailure) { return try NamedFile.open(path, O_RDONLY | O_NOFOLLOW) } catch {
+            if error.isAbsence { return nil }
+            throw StateError(.storage, error.sentence(path))
+        }
+    }
+
     /// Makes the kernel read a file of the store from the disk when it is read next; does nothing if the
     /// file is missing.
     static func dropCachedPages(of path: String) throws(StateError) {
-        let descriptor = StatePlatform.open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-        guard descriptor >= 0 else {
-            if errno == ENOENT { return }
-            throw StateError(.storage, "\(path) cannot be opened: \(lastSystemError())")
-        }
+        guard let descriptor = try open(path) else { return }
         clinux_drop_pages(descriptor)
         StatePlatform.close(descriptor)
     }

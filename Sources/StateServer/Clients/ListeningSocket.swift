@@ -105,8 +105,12 @@ extension ListeningSocket {
     /// The pid in it is only information.
     private static func lock(_ path: String) throws(StateError) -> Int32 {
         let lockPath = path + ".lock"
-        let lock = open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard lock >= 0 else { throw StateError(failed: "opening \(lockPath)") }
+        let lock: Int32
+        do throws(OpenFailure) {
+            lock = try NamedFile.open(lockPath, O_RDWR | O_CREAT | O_NOFOLLOW)
+        } catch {
+            throw StateError(.err, error.sentence(lockPath))
+        }
         guard clinux_lock(lock) == 0 else {
             let isHeld = errno == EAGAIN || errno == EACCES
             let error =

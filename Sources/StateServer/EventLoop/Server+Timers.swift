@@ -27,6 +27,7 @@ extension Server {
             endFrames()
             scheduleFrames()
         case .mirror: expireMirror()
+        case .reload: endHangingReload(at: now)
         case .repeatedLines:
             services.gate.repeated.endWindows(at: now, options.writeLog)
             timers.set(.repeatedLines, at: services.gate.repeated.dueAt)
@@ -65,6 +66,8 @@ final class TimerQueue {
         case frames
         /// The copy of a cluster is no longer current, unless its link proves it.
         case mirror
+        /// A reload may have waited too long for a file.
+        case reload
         /// Suppressed log lines are counted in a line.
         case repeatedLines
         /// Clients that hold memory and do not read are checked, because others wait for memory.

@@ -8,21 +8,22 @@ package struct ConfigurationSource: Sendable {
 
     /// Reads the configuration and changes nothing.
     ///
-    /// It is called on a separate thread, because the disk may be slow.
+    /// It is called on a separate thread, because the disk may be slow. It does all that may wait
+    /// for a file in ``ReloadWait/during(_:_:)``.
     ///
     /// - Throws: why it cannot be used: the file, the place in it, what was read and what was
     ///   expected.
-    package var read: @Sendable () throws(StateError) -> Change
+    package var read: @Sendable (ReloadWait) throws(StateError) -> Change
     /// Reads the configuration as ``read``, and describes what a reload would do.
     ///
     /// It is called on a separate thread.
-    package var preview: @Sendable () throws(StateError) -> ReloadPreview
+    package var preview: @Sendable (ReloadWait) throws(StateError) -> ReloadPreview
     /// Called on the loop thread with the result of a reload, before the reply.
     package var onEnd: @Sendable (Result<ReloadReport, StateError>) -> Void
 
     package init(
-        read: @escaping @Sendable () throws(StateError) -> Change,
-        preview: @escaping @Sendable () throws(StateError) -> ReloadPreview,
+        read: @escaping @Sendable (ReloadWait) throws(StateError) -> Change,
+        preview: @escaping @Sendable (ReloadWait) throws(StateError) -> ReloadPreview,
         onEnd: @escaping @Sendable (Result<ReloadReport, StateError>) -> Void
     ) {
         (self.read, self.preview, self.onEnd) = (read, preview, onEnd)

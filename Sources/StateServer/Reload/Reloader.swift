@@ -2,29 +2,52 @@ import StateEngine
 
 /// Reads a configuration for each request, one after the other.
 ///
-/// Everything but the mailbox is used only by the loop thread.
+/// A read that waits too long for a file is given up, by its name: its request gets an error, and
+/// the next one is read by another thread. The thread that was given up ends without an effect once
+/// the file answers.
+///
+/// Everything but the mailboxes is used only by the loop thread.
 final class Reloader {
     let source: ConfigurationSource
     /// What a read has found.
     enum Outcome {
         case change(Result<ConfigurationSource.Change, StateError>)
         case preview(Result<ReloadPreview, StateError>)
+
+        static func failure(_ error: StateError, isPreview: Bool) -> Outcome {
+            isPreview ? .preview(.failure(error)) : .change(.failure(error))
+        }
     }
 
-    private let mailbox: ReloadMailbox
+    /// A read, and the thread that makes it.
+    private struct Read {
+        let thread = WorkerThread(name: "reload")
+        let mailbox: ReloadMailbox
+        let wait = ReloadWait()
+    }
+
+    /// How long a read may wait for one file.
+    private static let waitMilliseconds: Int64 = 10_000
+    /// The most threads that still wait for files although their reads were given up.
+    private static let hangingLimit = 4
+
+    private let wakeup: Wakeup
+    private let timers: TimerQueue
     /// The waiting connections, and whether they only want a preview; the first waits for the
     /// current read.
     ///
     /// Nil stands for a signal, whose result only goes to the log.
     private var waiting: [(connection: Connection?, isPreview: Bool)] = []
-    private var thread: WorkerThread?
+    private var read: Read?
+    /// The reads that were given up and whose threads have not ended.
+    private var hanging: [(wait: ReloadWait, name: String)] = []
 
     /// - Parameters:
     ///   - source: The source.
     ///   - wakeup: Woken after each read.
-    init(_ source: ConfigurationSource, wakeup: Wakeup) {
-        self.source = source
-        mailbox = ReloadMailbox(wakeup)
+    ///   - timers: Those of the loop.
+    init(_ source: ConfigurationSource, wakeup: Wakeup, timers: TimerQueue) {
+        (self.source, self.wakeup, self.timers) = (source, wakeup, timers)
     }
 
     /// Requests another read: a running one may have started before the file was changed.
@@ -38,15 +61,23 @@ final class Reloader {
     }
 
     private func start() {
-        let thread = WorkerThread(name: "reload")
-        self.thread = thread
         let isPreview = waiting[0].isPreview
-        thread.start { [source, mailbox] in
+        let read = Read(mailbox: ReloadMailbox(wakeup))
+        self.read = read
+        hanging.removeAll { $0.wait.hasEnded }
+        if hanging.count >= Reloader.hangingLimit {
+            let reason = "\(hanging.count) reloads still wait for \(hanging[0].name)"
+            return read.mailbox.put(.failure(.notReloaded(.err, reason), isPreview: isPreview))
+        }
+        timers.set(.reload, at: SystemClock.monotonicMilliseconds() + Reloader.waitMilliseconds)
+        let (mailbox, wait) = (read.mailbox, read.wait)
+        read.thread.start { [source] in
             mailbox.put(
                 isPreview
-                    ? .preview(Result { () throws(StateError) in try source.preview() })
-                    : .change(Result { () throws(StateError) in try source.read() })
+                    ? .preview(Result { () throws(StateError) in try source.preview(wait) })
+                    : .change(Result { () throws(StateError) in try source.read(wait) })
             )
+            wait.noteEnd()
         }
     }
 
@@ -54,9 +85,34 @@ final class Reloader {
     ///
     /// The next reading begins with ``startNext()``.
     func takeRead() -> (connection: Connection?, Outcome)? {
-        guard let outcome = mailbox.take() else { return nil }
-        thread?.join()
-        thread = nil
+        guard let outcome = read?.mailbox.take() else { return nil }
+        read?.thread.join()
+        return end(with: outcome)
+    }
+
+    /// Gives the read up if it has waited too long for one file.
+    ///
+    /// - Returns: As ``takeRead()``.
+    func takeHangingRead(at now: Int64) -> (connection: Connection?, Outcome)? {
+        guard let read else { return nil }
+        let limit = Reloader.waitMilliseconds
+        let (name, since) = read.wait.end(ifSince: now - limit, at: now)
+        guard let name else {
+            timers.set(.reload, at: since + limit)
+            return nil
+        }
+        read.mailbox.close()
+        read.thread.detach()
+        hanging.append((read.wait, name))
+        let reason = "\(name) has not answered for \(limit / 1_000) s"
+        return end(
+            with: .failure(.notReloaded(.err, reason), isPreview: waiting[0].isPreview)
+        )
+    }
+
+    private func end(with outcome: Outcome) -> (connection: Connection?, Outcome) {
+        timers.set(.reload, at: nil)
+        read = nil
         return (waiting.removeFirst().connection, outcome)
     }
 
@@ -68,14 +124,14 @@ final class Reloader {
     }
 
     /// Drops a running read; its thread ends by itself.
-    func stop() { mailbox.close() }
+    func stop() { read?.mailbox.close() }
 }
 
 /// Passes the result of a read from its thread to the loop.
 private final class ReloadMailbox: Sendable {
     private struct State {
         var outcome: Reloader.Outcome?
-        /// Nil once the reloader has stopped.
+        /// Nil once nobody waits for the result.
         var wakeup: Wakeup?
     }
 

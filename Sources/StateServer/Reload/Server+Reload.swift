@@ -5,7 +5,7 @@ import StateWire
 extension Server {
     /// Sets the source of the configuration; call it before ``run(signals:onReady:onStopping:)``.
     package func reloads(from source: ConfigurationSource) {
-        services.configuration.reloader = Reloader(source, wakeup: wakeup)
+        services.configuration.reloader = Reloader(source, wakeup: wakeup, timers: timers)
     }
 
     var reloader: Reloader? { services.configuration.reloader }
@@ -28,11 +28,23 @@ extension Server {
 
     /// Handles the result of a read.
     func finishReload() {
-        guard let reloader, let (connection, outcome) = reloader.takeRead() else { return }
+        if let reloader, let read = reloader.takeRead() { finish(read, reloader) }
+    }
+
+    /// Answers the request of a read that hangs.
+    func endHangingReload(at now: Int64) {
+        if let reloader, let read = reloader.takeHangingRead(at: now) { finish(read, reloader) }
+    }
+
+    private func finish(
+        _ read: (connection: Connection?, outcome: Reloader.Outcome),
+        _ reloader: Reloader
+    ) {
+        let connection = read.connection
         keyspace.withCore { core in
-            switch outcome {
-            case .change(let read):
-                let result = read.map { apply($0, core) }
+            switch read.outcome {
+            case .change(let change):
+                let result = change.map { apply($0, core) }
                 reloader.source.onEnd(result)
                 answer(connection, core) { (context, version) throws(StateError) in
                     let report = try result.get()
@@ -40,9 +52,9 @@ extension Server {
                     core.observeAll(&context.receipt)
                     context.connection.outbound.bytes.write(report, version)
                 }
-            case .preview(let read):
+            case .preview(let preview):
                 answer(connection, core) { (context, version) throws(StateError) in
-                    context.connection.outbound.bytes.write(try read.get(), version)
+                    context.connection.outbound.bytes.write(try preview.get(), version)
                 }
             }
         }

@@ -68,10 +68,16 @@ extension Statectl {
 
     /// Reads and checks all of a file.
     private static func check(_ path: String) throws(Failure) -> Found {
-        let reader = try attempt(try BackupReader(path: path, countsKeys: true))
+        let reader: BackupReader
         var rowCount: Int64 = 0
-        while let frame = try attempt(try reader.next()) {
-            if frame.kind == .rows { rowCount += Int64(frame.itemCount) }
+        do throws(StateError) {
+            reader = try BackupReader(path: path, countsKeys: true)
+            while let frame = try reader.next() {
+                if frame.kind == .rows { rowCount += Int64(frame.itemCount) }
+            }
+        } catch {
+            // Nothing is known of a file that cannot be read; a damaged one is another answer.
+            throw error.code == .storage ? .file(error.message) : .refused(error)
         }
         return Found(
             revision: reader.head.number("revision") ?? 0,

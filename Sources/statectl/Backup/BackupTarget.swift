@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
 import StateModel
+import StateSystem
 
 /// The file that a backup is written to, under another name until it is whole.
 ///
@@ -20,14 +21,15 @@ final class BackupTarget {
     ///   - name: The file.
     ///   - mode: Its permissions, whatever the umask.
     ///   - replacesAll: A link is replaced, not followed: others may have put it there.
-    /// - Throws: ``Failure`` if it cannot be opened.
+    /// - Throws: ``Failure/output(_:)`` if it cannot be opened.
     init(
         _ name: [UInt8],
         mode: mode_t = 0o600,
         replacesAll: Bool = false
     ) throws(Failure) {
-        path = String(decoding: name, as: UTF8.self)
-        guard name != "-".bytes else {
+        let isOutput = name == "-".bytes
+        path = isOutput ? "standard output" : String(decoding: name, as: UTF8.self)
+        guard !isOutput else {
             guard isatty(STDOUT_FILENO) == 0 else {
                 throw .usage("backup: a backup is not text; write it to a file or a pipe")
             }
@@ -43,15 +45,17 @@ final class BackupTarget {
             clinux_remove_drafts_on_signals()
             clinux_draft(AT_FDCWD, draft, 0)
         }
-        descriptor =
-            if let draft {
-                open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
-            } else {
-                open(path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY)
+        guard let draft else {
+            do throws(OpenFailure) {
+                descriptor = try NamedFile.open(path, O_WRONLY | O_TRUNC, as: .stream)
+            } catch {
+                throw .output(error.sentence(path, "written"))
             }
-        if draft != nil, descriptor >= 0 { fchmod(descriptor, mode) }
-        guard descriptor >= 0 else {
-            let failure = Failure.file("cannot write \(draft ?? path): \(lastError)")
+            return
+        }
+        descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
+        guard descriptor >= 0, fchmod(descriptor, mode) == 0 else {
+            let failure = Failure.output("\(draft) cannot be written: \(lastError)")
             clinux_forget_drafts()
             throw failure
         }
@@ -101,10 +105,7 @@ final class BackupTarget {
     }
 
     private func failed(_ number: Int32) -> Failure {
-        guard path == "-" else {
-            return .output("cannot write \(path): \(String(cString: strerror(number)))")
-        }
         let reason = number == EBADF ? "it is closed" : String(cString: strerror(number))
-        return .output("standard output: \(reason); the backup is not complete")
+        return .output("\(path) cannot be written: \(reason)")
     }
 }

@@ -26,14 +26,14 @@ final class EditedFile {
         var bytes = template.utf8.map { CChar(bitPattern: $0) } + [0]
         let descriptor = mkstemps(&bytes, Int32(suffix.utf8.count))
         guard descriptor >= 0 else {
-            throw .file("cannot create \(template): \(lastError)")
+            throw .output("\(template) cannot be created: \(lastError)")
         }
         path = String(decoding: bytes.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         defer { close(descriptor) }
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         let code = writeAll(original, to: descriptor)
         guard code == 0 else {
-            throw .file("cannot write \(path): \(String(cString: strerror(code)))")
+            throw .output("\(path) cannot be written: \(String(cString: strerror(code)))")
         }
     }
 

@@ -112,12 +112,9 @@ enum Help {
         not end in / is refused. A number such as -5 is a value. Any other word that begins with a
         dash is refused, unless it follows --.
 
-        exit codes: 0 done; 1 absent; 2 usage, or an illegal key or pattern; 3 no daemon, no answer
-        in time, or no permission to connect; 4 refused (a condition, a rule, a limit); 5 storage,
-        or the output cannot be written; 6 outcome unknown: after a write was sent, the connection
-        was lost or no answer came in time.
+        exit codes:
 
-        """
+        """ + ExitCode.table + "\n"
 
     static let get = """
         Prints the value and a newline. On a terminal, control characters and \\ are escaped. If the

@@ -21,12 +21,12 @@ struct ConfigurationCheck {
     func run(_ findings: ConfigurationFindings) throws(StateError) -> Int {
         let name = user ?? (geteuid() == 0 ? ServiceUnit.user() : nil)
         let unheard = name.flatMap { ConfigurationCheck.takeRights(of: $0) }
-        var accounts = AccountDirectory.system
+        var accounts = AccountDirectory.system()
         accounts.isLenient = true
         var options = Options()
         try options.read(path, accounts: accounts, findings)
         if let unheard { findings.add(warning: unheard) }
-        try options.checkPlaces()
+        try options.checkPlaces(findings)
         try check(options, findings)
         if refusesWarnings, !findings.warnings.isEmpty {
             throw StateError(.err, "there are warnings, and --all-warnings-are-errors is given")

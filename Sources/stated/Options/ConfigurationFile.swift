@@ -2,6 +2,8 @@ import Glibc
 import StateEngine
 import StateJSON
 import StateRules
+import StateServer
+import StateSystem
 
 /// A configuration in JSON5: a file, and those of the folders `rules.d` and `defaults.d` of its layers.
 struct ConfigurationFile {
@@ -29,14 +31,14 @@ struct ConfigurationFile {
     static func read(
         _ path: String,
         over base: Configuration = Configuration(),
-        accounts: AccountDirectory = .system,
+        accounts: AccountDirectory = .system(),
         _ findings: ConfigurationFindings
     ) throws(StateError) -> Configuration {
-        var files = [ConfigurationFile(path, try bytes(path))]
-        let layers = ConfigurationLayers(of: path, files[0].document.value)
+        var files = [ConfigurationFile(path, try main(path, findings))]
+        let layers = ConfigurationLayers(of: path, files[0].document.value, findings.waiting)
         for folder in ["rules.d", "defaults.d"] {
             for file in try layers.files(in: folder) {
-                var read = ConfigurationFile(file.path, try bytes(ofFound: file.path))
+                var read = ConfigurationFile(file.path, try layers.bytes(of: file.path))
                 // An empty file hides those of lower layers.
                 guard !read.isEmpty else { continue }
                 (read.name, read.hasDefaults) = (file.name, folder == "defaults.d")
@@ -105,36 +107,44 @@ struct ConfigurationFile {
 
     // MARK: Files
 
-    /// The bytes of a file that is named on the command line, which may be a pipe.
-    static func bytes(_ path: String) throws(StateError) -> [UInt8] {
-        try bytes(path, path == "-" ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC))
-    }
-
-    /// The bytes of a file that was found in a directory: a pipe there would never end.
-    static func bytes(ofFound path: String) throws(StateError) -> [UInt8] {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
-        var (status, null) = (stat(), stat())
-        let isKnown = fstat(descriptor, &status) == 0 && stat("/dev/null", &null) == 0
-        if isKnown, status.st_mode & S_IFMT != S_IFREG, status.st_rdev != null.st_rdev {
-            close(descriptor)
-            throw StateError(.err, "\(path) is not a file; remove it from the directory")
+    /// The bytes of the file that is named on the command line: at the start it may be a pipe, which a
+    /// reload would find at its end.
+    private static func main(
+        _ path: String,
+        _ findings: ConfigurationFindings
+    ) throws(StateError) -> [UInt8] {
+        let isReload = findings.waiting != nil
+        let name = path == "-" ? "standard input" : path
+        return try findings.waiting.during(name) { () throws(StateError) in
+            guard path != "-" else { return try contents(of: dup(STDIN_FILENO), name) }
+            return try bytes(path, as: isReload ? .fileOrNull : .stream)
         }
-        return try bytes(path, descriptor)
     }
 
-    private static func bytes(_ path: String, _ descriptor: Int32) throws(StateError) -> [UInt8] {
-        guard descriptor >= 0 else { throw unreadable(path) }
+    /// The bytes of a file.
+    static func bytes(
+        _ path: String,
+        as kind: NamedFile.Kind = .fileOrNull
+    ) throws(StateError) -> [UInt8] {
+        let descriptor: Int32
+        do throws(OpenFailure) { descriptor = try NamedFile.open(path, O_RDONLY, as: kind) } catch {
+            throw StateError(.err, error.sentence(path, "read"))
+        }
+        return try contents(of: descriptor, path)
+    }
+
+    private static func contents(
+        of descriptor: Int32,
+        _ name: String
+    ) throws(StateError) -> [UInt8] {
         defer { close(descriptor) }
-        var bytes: [UInt8] = []
-        var part = [UInt8](repeating: 0, count: 64 << 10)
-        while bytes.count <= byteLimit {
-            let count = Glibc.read(descriptor, &part, part.count)
-            if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { throw unreadable(path) }
-            if count == 0 { return bytes }
-            bytes += part[..<count]
+        guard let bytes = NamedFile.contents(of: descriptor, limit: byteLimit) else {
+            throw unreadable(name)
         }
-        throw StateError(.err, "\(path) has more than \(byteLimit) bytes, the limit")
+        guard bytes.count <= byteLimit else {
+            throw StateError(.err, "\(name) has more than \(byteLimit) bytes, the limit")
+        }
+        return bytes
     }
 
     static func unreadable(_ path: String) -> StateError {
@@ -144,8 +154,11 @@ struct ConfigurationFile {
 
 extension AccountDirectory {
     /// The users and groups of the system, each looked up once.
-    static var system: AccountDirectory {
-        let (users, groups) = (KnownNumbers(), KnownNumbers())
+    ///
+    /// - Parameter waiting: A reload that waits for them: a server may have to be asked.
+    /// - Returns: The look-ups, which remember what they have found.
+    static func system(_ waiting: ReloadWait? = nil) -> AccountDirectory {
+        let (users, groups) = (KnownNumbers("user", waiting), KnownNumbers("group", waiting))
         return AccountDirectory(
             user: { name in
                 users.number(of: name) {
@@ -169,14 +182,18 @@ extension AccountDirectory {
     }
 }
 
-/// Names that were looked up before: 50,000 rules with a group took 2 s.
+/// Users or groups that were looked up before: 50,000 rules with a group took 2 s.
 private final class KnownNumbers: Sendable {
     private let numbers = StateLock([String: UInt32?]())
+    private let kind: String
+    private let waiting: ReloadWait?
+
+    init(_ kind: String, _ waiting: ReloadWait?) { (self.kind, self.waiting) = (kind, waiting) }
 
     func number(of name: String, _ find: () -> UInt32?) -> UInt32? {
         numbers.withLock { numbers in
             if let known = numbers[name] { return known }
-            let number = find()
+            let number = (try? waiting.during("the look-up of \(kind) \"\(name)\"", find)) ?? nil
             numbers[name] = .some(number)
             return number
         }

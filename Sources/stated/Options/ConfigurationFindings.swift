@@ -1,6 +1,7 @@
 import StateEngine
 import StateJSON
 import StateRules
+import StateServer
 
 /// What is wrong with the files of a configuration, or probably not meant, in their order.
 ///
@@ -26,6 +27,11 @@ final class ConfigurationFindings {
 
     /// The most errors that are shown, and the most warnings.
     static let limit = 20
+
+    /// The reload that the files are read for; nil at a start and in a check.
+    let waiting: ReloadWait?
+
+    init(_ waiting: ReloadWait? = nil) { self.waiting = waiting }
 
     private(set) var errors: [Finding] = []
     private(set) var warnings: [Finding] = []

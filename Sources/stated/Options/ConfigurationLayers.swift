@@ -1,6 +1,7 @@
 import Glibc
 import StateEngine
 import StateJSON
+import StateServer
 
 /// The directories with further files of a configuration, as systemd layers its drop-ins: those of
 /// the vendor, of the running system, and of the administrator.
@@ -29,7 +30,12 @@ struct ConfigurationLayers {
     private let others: [String]
 
     /// The layers of a configuration; of one on standard input, only those that it names.
-    init(of path: String, _ value: JSONValue) {
+    ///
+    /// - Parameters:
+    ///   - path: The name of the configuration.
+    ///   - value: What it says.
+    ///   - waiting: A reload that waits for their files.
+    init(of path: String, _ value: JSONValue, _ waiting: ReloadWait?) {
         ownDirectory = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
         let isOwn = path != "-"
         if case .array(let elements)? = value["layers"] {
@@ -42,9 +48,11 @@ struct ConfigurationLayers {
             others = isOfMachine ? ConfigurationLayers.standard.map { $0 + "/" } : []
         }
         readsOwn = isOwn
+        self.waiting = waiting
     }
 
     private let readsOwn: Bool
+    private let waiting: ReloadWait?
 
     /// The layers, the lowest first.
     private var directories: [String] { others + (readsOwn ? [ownDirectory] : []) }
@@ -59,12 +67,20 @@ struct ConfigurationLayers {
         var found: [String: File] = [:]
         for layer in directories {
             let isOwn = readsOwn && layer == ownDirectory
-            for name in try ConfigurationLayers.names(in: layer + folder, ending: ".json5") {
+            let names = try waiting.during(layer + folder) { () throws(StateError) in
+                try ConfigurationLayers.names(in: layer + folder, ending: ".json5")
+            }
+            for name in names {
                 let path = "\(layer)\(folder)/\(name)"
                 found[name] = File(path: path, name: isOwn ? "\(folder)/\(name)" : path)
             }
         }
         return found.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }.map(\.value)
+    }
+
+    /// The bytes of a file of a layer.
+    func bytes(of path: String) throws(StateError) -> [UInt8] {
+        try waiting.during(path) { () throws(StateError) in try ConfigurationFile.bytes(path) }
     }
 
     /// The file that a schema names; nil if no layer has it.
@@ -74,9 +90,14 @@ struct ConfigurationLayers {
             parts[1].hasSuffix(".json5") || parts[1].hasSuffix(".json")
         else { return nil }
         let paths = (others + [ownDirectory]).map { $0 + name }
-        guard let file = paths.last(where: { access($0, F_OK) == 0 }) else { return nil }
-        return Result { () throws(StateError) in
-            JSON5Document(try ConfigurationFile.bytes(ofFound: file))
+        do throws(StateError) {
+            for path in paths.reversed() {
+                guard try waiting.during(path, { access(path, F_OK) == 0 }) else { continue }
+                return .success(JSON5Document(try bytes(of: path)))
+            }
+            return nil
+        } catch {
+            return .failure(error)
         }
     }
 

@@ -2,20 +2,26 @@ import Glibc
 import StateEngine
 import StateJSON
 import StateRules
+import StateServer
 
 extension Options {
     /// Refuses a directory of keys that contains the daemon's own files or is inside their
     /// directory: clients could read or remove the store through keys, past every rule.
     ///
     /// - Throws: ``StateError/Code/err``, naming both.
-    func checkPlaces() throws(StateError) {
+    func checkPlaces(_ findings: ConfigurationFindings) throws(StateError) {
+        func resolved(_ path: String) throws(StateError) -> [Substring] {
+            try findings.waiting.during(path) { Options.resolved(path) }
+        }
         // If no data directory is known, a later step reports that.
-        let data = (try? DataDirectory.path(self)).map(Options.resolved)
-        let file = path.map(Options.resolved)
-        let reserved = reservedFolders.map { (name: $0, parts: Options.resolved($0)) }
+        let data = try (try? DataDirectory.path(self)).map(resolved)
+        let file = try path.map(resolved)
+        let reserved = try reservedFolders.map { (folder) throws(StateError) in
+            (name: folder, parts: try resolved(folder))
+        }
         for rule in configuration.rules.rules {
             guard case .file(let directory, _)? = rule.backing else { continue }
-            let place = Options.resolved(directory)
+            let place = try resolved(directory)
             let fault = rule.fault(rule.path.member("directory"), directory)
             let name = "\(rule.place.file ?? path ?? ""): \(fault)"
             if let data, place.starts(with: data) || data.starts(with: place) {

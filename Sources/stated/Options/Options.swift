@@ -16,13 +16,13 @@ struct Options {
     /// Applies a configuration file; `findings` gets what is wrong with it.
     mutating func read(
         _ path: String,
-        accounts: AccountDirectory = .system,
+        accounts: AccountDirectory? = nil,
         _ findings: ConfigurationFindings
     ) throws(StateError) {
         configuration = try ConfigurationFile.read(
             path,
             over: configuration,
-            accounts: accounts,
+            accounts: accounts ?? .system(findings.waiting),
             findings
         )
         self.path = path

@@ -1,5 +1,6 @@
 import StateEngine
 import StateRules
+import StateServer
 
 /// The parsed command line.
 enum Request {
@@ -89,7 +90,7 @@ enum Request {
         }
         switch (mode, last("--to")) {
         case (nil, nil):
-            try options.checkPlaces()
+            try options.checkPlaces(findings)
             self = .serve(options)
         case ("--salvage", let target?):
             self = .salvage(store: try DataDirectory.path(options), to: target)
@@ -107,7 +108,10 @@ enum Request {
     ) throws(StateError) -> Options {
         var options = Options()
         for (name, value) in given where name == "--config" { try options.read(value, findings) }
-        if let path = ConfigurationPlace.standard(for: Set(given.map(\.name))) {
+        let standard = try findings.waiting.during("the configuration in its usual place") {
+            ConfigurationPlace.standard(for: Set(given.map(\.name)))
+        }
+        if let path = standard {
             try options.read(path, findings)
         }
         for (name, value) in given { try options.take(name, value) }

@@ -2,6 +2,7 @@
 #define STUB_FCNTL_H
 #include <sys/types.h>
 #define O_RDONLY 0x0000
+#define O_ACCMODE 0x0003
 #define O_WRONLY 0x0001
 #define O_RDWR 0x0002
 #define O_NONBLOCK 0x00000004
