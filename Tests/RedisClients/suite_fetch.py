@@ -44,11 +44,13 @@ class Source:
             self.unpack(archive)
 
     def unpack(self, archive):
+        # Before Python 3.11.4 there are no filters; the archive is the pinned one in any case.
+        options = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
         with tarfile.open(archive) as opened:
             for member in opened.getmembers():
                 # The first folder of the archive has the name that its maker gave it.
                 member.name = member.name.partition("/")[2] or "."
-                opened.extract(member, self.tree + ".part", filter="data")
+                opened.extract(member, self.tree + ".part", **options)
         os.rename(self.tree + ".part", self.tree)
 
     def download(self, archives, archive):
