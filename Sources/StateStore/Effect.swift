@@ -11,6 +11,20 @@ public struct Effect<Feedback: Sendable, Output: Sendable>: Sendable {
     }
 
     let kind: Kind
+    private let depth: Int
+
+    /// How deep merged and concatenated effects may be nested in each other. Merged in merged ones,
+    /// and concatenated in concatenated ones, are one level.
+    public static var depthLimit: Int { 1_000 }
+
+    private init(kind: Kind, depth: Int = 1) {
+        precondition(
+            depth <= Effect.depthLimit,
+            "an effect is nested deeper than \(Effect.depthLimit): merge or concatenate an array of effects"
+        )
+        self.kind = kind
+        self.depth = depth
+    }
 
     /// No effect.
     public static var none: Effect { Effect(kind: .merge([])) }
@@ -43,14 +57,42 @@ public struct Effect<Feedback: Sendable, Output: Sendable>: Sendable {
     public static func merge(_ effects: Effect...) -> Effect { merge(effects) }
 
     /// All of them, started in this order; none waits for another.
-    public static func merge(_ effects: [Effect]) -> Effect { Effect(kind: .merge(effects)) }
+    ///
+    /// - Complexity: O(*n*) in the effects, also in those that are merged already.
+    public static func merge(_ effects: [Effect]) -> Effect {
+        // One level, however it was built: nested as deep as a loop is long, it would overflow the
+        // stack.
+        var (all, depth): ([Effect], Int) = ([], 1)
+        for effect in effects {
+            if case .merge(let parts) = effect.kind {
+                all += parts
+                depth = max(depth, effect.depth)
+            } else {
+                all.append(effect)
+                depth = max(depth, effect.depth + 1)
+            }
+        }
+        return Effect(kind: .merge(all), depth: depth)
+    }
 
     /// One after the other: each starts when the one before has ended.
     public static func concatenate(_ effects: Effect...) -> Effect { concatenate(effects) }
 
     /// One after the other: each starts when the one before has ended.
+    ///
+    /// - Complexity: O(*n*) in the effects, also in those that are concatenated already.
     public static func concatenate(_ effects: [Effect]) -> Effect {
-        Effect(kind: .concatenate(effects))
+        var (all, depth): ([Effect], Int) = ([], 1)
+        for effect in effects {
+            if case .concatenate(let parts) = effect.kind {
+                all += parts
+                depth = max(depth, effect.depth)
+            } else {
+                all.append(effect)
+                depth = max(depth, effect.depth + 1)
+            }
+        }
+        return Effect(kind: .concatenate(all), depth: depth)
     }
 
     /// Cancels the effects that this store received before under `id`, started or not.
@@ -95,7 +137,7 @@ public struct Effect<Feedback: Sendable, Output: Sendable>: Sendable {
         id: some Hashable & Sendable,
         cancelInFlight: Bool = false
     ) -> Effect {
-        let effect = Effect(kind: .cancellable(EffectID(id), self))
+        let effect = Effect(kind: .cancellable(EffectID(id), self), depth: depth + 1)
         return cancelInFlight ? .merge(.cancel(id: id), effect) : effect
     }
 
@@ -113,7 +155,7 @@ public struct Effect<Feedback: Sendable, Output: Sendable>: Sendable {
         case .concatenate(let effects): .concatenate(effects.map(map))
         case .cancel(let id): Effect<WholeFeedback, WholeOutput>(kind: .cancel(id))
         case .cancellable(let id, let effect):
-            Effect<WholeFeedback, WholeOutput>(kind: .cancellable(id, map(effect)))
+            Effect<WholeFeedback, WholeOutput>(kind: .cancellable(id, map(effect)), depth: depth)
         }
     }
 }

@@ -3,11 +3,15 @@ import StateEngine
 /// The effects that a store has received and that have not ended.
 final class EffectsUnderWay<Feedback: Sendable, Output: Sendable>: Sendable {
     /// One operation or output, registered when the store received it, whether or not it has
-    /// started.
+    /// started, until it has ended and the reducer has handled what it sent.
+    ///
+    /// So an effect can be cancelled as long as its feedback waits for the reducer.
     final class Run: CancellableEffect {
         private struct Progress {
             var isCancelled = false
             var task: Task<Void, Never>?
+            /// One for the operation until it ends, and one for each feedback that waits.
+            var pending = 1
         }
 
         let number: Int
@@ -38,6 +42,17 @@ final class EffectsUnderWay<Feedback: Sendable, Output: Sendable>: Sendable {
             }
             if isCancelled { task.cancel() }
         }
+
+        /// Counts a feedback that is about to wait for the reducer.
+        func addFeedback() { progress.withLock { $0.pending += 1 } }
+
+        /// Ends the operation, or the waiting of one feedback; returns true if nothing is left.
+        func endOne() -> Bool {
+            progress.withLock { progress in
+                progress.pending -= 1
+                return progress.pending == 0
+            }
+        }
     }
 
     /// An effect whose operations are registered.
@@ -53,7 +68,37 @@ final class EffectsUnderWay<Feedback: Sendable, Output: Sendable>: Sendable {
 
     private struct Registered {
         var runs: [Int: Run] = [:]
+        /// The numbers of the runs that have an id.
+        var numbers: [EffectID: Set<Int>] = [:]
         var last = 0
+
+        mutating func add(_ ids: [EffectID], _ sent: Sent) -> Run {
+            last += 1
+            let run = Run(last, ids: ids, sent: sent)
+            runs[last] = run
+            for id in ids { numbers[id, default: []].insert(last) }
+            return run
+        }
+
+        mutating func remove(_ run: Run) {
+            runs[run.number] = nil
+            for id in run.ids {
+                numbers[id]?.remove(run.number)
+                if numbers[id]?.isEmpty == true { numbers[id] = nil }
+            }
+        }
+
+        func runs(with id: EffectID, upTo last: Int) -> [Run] {
+            (numbers[id] ?? []).compactMap { $0 <= last ? runs[$0] : nil }
+        }
+    }
+
+    /// Passes feedback to the store.
+    ///
+    /// A structure, because a function that is read out of a lock is wrapped in two more, each
+    /// time: https://github.com/swiftlang/swift/issues/91348
+    private struct Receiver: Sendable {
+        let put: @Sendable (Feedback, Run) -> Void
     }
 
     /// How many operations may run at once.
@@ -62,13 +107,13 @@ final class EffectsUnderWay<Feedback: Sendable, Output: Sendable>: Sendable {
     let outputs = OutputHub<Output>()
     private let clock: any Clock<Duration>
     private let registered = StateLock(Registered())
-    /// Passes feedback to the store; set once.
-    private let put: StateLock<@Sendable (Feedback, Run) -> Void> = StateLock { _, _ in }
+    /// Set once, when the store has been made.
+    private let receiver = StateLock<Receiver?>(nil)
 
     init(clock: any Clock<Duration>) { self.clock = clock }
 
     func connect(_ put: @escaping @Sendable (Feedback, Run) -> Void) {
-        self.put.withLock { $0 = put }
+        receiver.withLock { $0 = Receiver(put: put) }
     }
 
     /// Whether another message may start effects.
@@ -106,18 +151,15 @@ final class EffectsUnderWay<Feedback: Sendable, Output: Sendable>: Sendable {
     }
 
     private func makeRun(_ ids: [EffectID], _ sent: Sent) -> Run {
-        let run = registered.withLock { registered in
-            registered.last += 1
-            let run = Run(registered.last, ids: ids, sent: sent)
-            registered.runs[run.number] = run
-            return run
-        }
+        let run = registered.withLock { $0.add(ids, sent) }
         sent.begin(run)
         return run
     }
 
-    private func remove(_ run: Run) {
-        _ = registered.withLock { $0.runs.removeValue(forKey: run.number) }
+    /// Takes the end of an operation, or of the waiting of one feedback.
+    func endOne(of run: Run) {
+        guard run.endOne() else { return }
+        registered.withLock { $0.remove(run) }
         run.sent.end(run)
     }
 
@@ -128,20 +170,17 @@ final class EffectsUnderWay<Feedback: Sendable, Output: Sendable>: Sendable {
         switch step {
         case .output(let output, let run):
             if !run.isCancelled { outputs.send(output) }
-            remove(run)
+            endOne(of: run)
             return []
         case .send(let feedback, let run):
-            put.withLock { $0 }(feedback, run)
-            remove(run)
+            put(feedback, of: run)
+            endOne(of: run)
             return []
         case .run(let operation, let run): return start(operation, run)
         case .merge(let steps): return steps.flatMap { start($0) }
         case .concatenate(let steps): return startInTurn(steps[...])
         case .cancel(let id, let last):
-            let runs = registered.withLock { registered in
-                registered.runs.filter { $0.key <= last && $0.value.ids.contains(id) }
-            }
-            for run in runs.values { run.cancel() }
+            for run in registered.withLock({ $0.runs(with: id, upTo: last) }) { run.cancel() }
             return []
         }
     }
@@ -170,16 +209,23 @@ final class EffectsUnderWay<Feedback: Sendable, Output: Sendable>: Sendable {
         _ run: Run
     ) -> [Task<Void, Never>] {
         guard !run.isCancelled else {
-            remove(run)
+            endOne(of: run)
             return []
         }
-        let put = put.withLock { $0 }
-        let send = Send<Feedback>(clock: clock, put: { put($0, run) }, begin: clock.start)
+        let send = Send<Feedback>(
+            clock: clock,
+            put: { self.put($0, of: run) },
+            begin: clock.start
+        )
         let task = Task {
             await operation.run(send)
-            self.remove(run)
+            self.endOne(of: run)
         }
         run.attach(task)
         return [task]
+    }
+
+    private func put(_ feedback: Feedback, of run: Run) {
+        receiver.withLock { $0 }?.put(feedback, run)
     }
 }

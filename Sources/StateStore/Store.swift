@@ -87,12 +87,10 @@ public final class Store<R: Reducer>: StoreType, Observable {
         self.handled = handled
         effects = Effects(clock: clock)
         effects.connect { [weak self] feedback, run in
+            guard let self, !run.isCancelled else { return }
             run.sent.begin()
-            if let self, !run.isCancelled {
-                enqueue(.feedback(feedback), run.sent, run)
-            } else {
-                run.sent.end()
-            }
+            run.addFeedback()
+            enqueue(.feedback(feedback), run.sent, run)
         }
     }
 
@@ -168,6 +166,7 @@ public final class Store<R: Reducer>: StoreType, Observable {
     }
 
     private func answer(_ item: Item) {
+        defer { if let run = item.run { effects.endOne(of: run) } }
         // Feedback that a cancelled effect sent before it was cancelled is ignored too.
         if let run = item.run, run.isCancelled { return item.sent.end() }
         if item.sent.isCancelled { return item.sent.settle(.failure(CancellationError())) }

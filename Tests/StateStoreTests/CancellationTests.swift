@@ -61,4 +61,59 @@ struct CancellationTests {
         await #expect(throws: CancellationError.self) { try await sent.settled() }
         #expect(store.state == 0)
     }
+
+    /// Its answers come at once, and wait behind the messages that are there.
+    private struct Finder: Reducer {
+        enum Input: Sendable {
+            case find(String)
+            case findBoth
+            case stop
+            case hold(@Sendable () -> Void)
+        }
+
+        func reduce(
+            _ message: Message<Input, String>,
+            into state: inout [String]
+        ) -> Effect<String, Never> {
+            switch message {
+            case .input(.find(let text)):
+                return .send(text).cancellable(id: "find", cancelInFlight: true)
+            case .input(.findBoth):
+                return .concatenate(.send("first"), .send("second")).cancellable(id: "find")
+            case .input(.stop): return .cancel(id: "find")
+            case .input(.hold(let wait)): wait()
+            case .feedback(let text): state.append(text)
+            }
+            return .none
+        }
+    }
+
+    private static let overtaken: [(inputs: [Finder.Input], answers: [String])] = [
+        ([.find("old"), .stop], []),
+        ([.find("old"), .find("new")], ["new"]),
+        ([.findBoth, .stop], []),
+        ([.findBoth, .find("new")], ["new"]),
+    ]
+
+    @Test(arguments: 0..<4)
+    func `an answer that waits behind the message that cancels its effect does not arrive`(
+        number: Int
+    ) async throws {
+        let (inputs, answers) = CancellationTests.overtaken[number]
+        let (entered, opened) = (Observed(false), Observed(false))
+        let store = Store([], reducer: Finder())
+        WorkerThread(name: "sender").start {
+            store.send(
+                .hold {
+                    entered.update { $0 = true }
+                    _ = opened.wait { $0 }
+                }
+            )
+        }
+        #expect(entered.wait { $0 })
+        let sent = inputs.map { store.send($0) }
+        opened.update { $0 = true }
+        for message in sent { try await message.finished() }
+        #expect(store.state == answers)
+    }
 }
