@@ -74,21 +74,34 @@ final class OutputHub<Output: Sendable>: Sendable {
         let take: @Sendable (Output) -> Void
     }
 
-    private let listeners = StateLock<[Listener]>([])
+    private struct Listeners: Sendable {
+        var all: [Listener] = []
+        /// How many there may be before those whose owner is gone are removed.
+        var crowd = 16
+
+        /// - Returns: The listeners before the removal, to be released after the lock: what they
+        ///   captured may run arbitrary code when it goes.
+        mutating func removeGone() -> [Listener] {
+            defer {
+                all.removeAll { $0.owner == nil }
+                crowd = max(16, 2 * all.count)
+            }
+            return all
+        }
+    }
+
+    private let listeners = StateLock(Listeners())
 
     /// Delivers `output` to all listeners, in the order in which they were added.
     func send(_ output: Output) {
-        let all = listeners.withLock { listeners in
-            listeners.removeAll { $0.owner == nil }
-            return listeners
-        }
+        let all = listeners.withLock { $0.removeGone() }
         for listener in all where listener.owner != nil { listener.take(output) }
     }
 
     func slot() -> ReaderSlot<Output> {
         let slot = ReaderSlot<Output>(limit: StoreOutputs<Output>.bufferLimit) { outputs, output in
-            _ = outputs.popFirst()
-            outputs.append(output)
+            defer { outputs.append(output) }
+            return outputs.popFirst()
         }
         add(slot) { [weak slot] in slot?.put($0) }
         return slot
@@ -104,9 +117,10 @@ final class OutputHub<Output: Sendable>: Sendable {
         _ owner: any AnyObject & Sendable,
         _ take: @escaping @Sendable (Output) -> Void
     ) {
-        listeners.withLock { listeners in
-            listeners.removeAll { $0.owner == nil }
-            listeners.append(Listener(owner: owner, take: take))
+        let before = listeners.withLock { listeners -> [Listener] in
+            defer { listeners.all.append(Listener(owner: owner, take: take)) }
+            return listeners.all.count < listeners.crowd ? [] : listeners.removeGone()
         }
+        withExtendedLifetime(before) {}
     }
 }

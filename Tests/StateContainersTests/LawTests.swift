@@ -274,7 +274,7 @@ struct LawTests {
         let later = StateChange(old: 1, new: 5, revision: restored, cause: .unknown, number: 2)
         // Before the slot came, so it is not told.
         queue.put(earlier.record)
-        _ = queue.listeners.add(slot, after: 1) { _ in false }
+        _ = queue.listeners.add(slot, after: 1)
         queue.put(later.record)
         queue.drain()
         let told = slot.take().map { StateChange<Int>($0) }

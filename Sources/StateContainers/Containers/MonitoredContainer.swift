@@ -42,7 +42,9 @@ open class MonitoredContainer<Value: Sendable, Failure: Error>: StateContainer<V
         if registration.queue.listeners.deliver(change.record) { removeGoneReceivers() }
     }
 
-    package final override func removeGoneReceivers() { leave(registration) { $0.isGone } }
+    package final override func removeGoneReceivers() {
+        leave(registration) { $0.removeGone() }
+    }
 
     // MARK: Receivers
 
@@ -50,7 +52,7 @@ open class MonitoredContainer<Value: Sendable, Failure: Error>: StateContainer<V
     final func join(_ receiver: some Receiver, from beginning: Beginning) -> Membership {
         let registration = registration
         _ = registration.core.join(receiver, to: registration.queue, from: beginning)
-        return Membership { self.leave(registration) { $0 === receiver } }
+        return Membership { self.leave(registration) { $0.remove(receiver) } }
     }
 
     /// Removes receivers.
@@ -58,9 +60,9 @@ open class MonitoredContainer<Value: Sendable, Failure: Error>: StateContainer<V
     /// Once none is left, changes are made in place again, unless a subclass takes them.
     private final func leave(
         _ registration: Registration<Value>,
-        where leaves: (any Receiver) -> Bool
+        _ remove: (ListenerList) -> Void
     ) {
-        registration.queue.listeners.remove(where: leaves)
+        remove(registration.queue.listeners)
         if isOfLibrary, registration.queue.listeners.isEmpty {
             registration.core.unregisterIdle(registration.queue)
         }
@@ -100,9 +102,12 @@ extension MonitoredContainer {
         _ call: @escaping @Sendable (StateContainer<Value, Failure>, StateChange<Value>) -> Void
     ) {
         let registration = registration
+        let listeners = registration.queue.listeners
         // A listener that is gone may have had the address of this one.
-        leave(registration) { $0.isGone }
-        let identity = ObjectIdentifier(listener)
+        let same = listeners.receiver(of: ObjectIdentifier(listener))
+        if listeners.isCrowded() || same?.isGone == true {
+            leave(registration) { $0.removeGone() }
+        }
         let delivery = Delivery(
             key,
             on: queue,
@@ -115,28 +120,27 @@ extension MonitoredContainer {
             delivery,
             to: registration.queue,
             from: initial ? .current : .now
-        ) {
-            ($0 as? Delivery)?.identity == identity
-        }
+        )
         if joined === delivery { delivery.start() }
     }
 
     /// Delivers no more changes to `listener`; a running call may still be running when this
     /// returns.
     public final func detach(listener: any AnyObject & Sendable) {
-        for delivery in deliveries(to: listener) { delivery.end() }
-        leave(registration) { ($0 as? Delivery)?.identity == ObjectIdentifier(listener) }
+        guard let delivery = delivery(to: listener) else { return }
+        delivery.end()
+        leave(registration) { $0.remove(delivery) }
     }
 
     /// Holds changes back, for a listener that is hidden; they are merged into one in its slot.
     public final func pause(listener: any AnyObject & Sendable) {
-        for delivery in deliveries(to: listener) { delivery.pause() }
+        delivery(to: listener)?.pause()
     }
 
     /// Delivers the changes that arrived during the pause in one call; makes no call if there were
     /// none.
     public final func resume(listener: any AnyObject & Sendable) {
-        for delivery in deliveries(to: listener) { delivery.resume() }
+        delivery(to: listener)?.resume()
     }
 
     /// The attached listeners, in the order in which they were attached, without those of the main
@@ -147,8 +151,7 @@ extension MonitoredContainer {
         }
     }
 
-    private final func deliveries(to listener: any AnyObject & Sendable) -> [Delivery] {
-        registration.queue.listeners.receivers.compactMap { $0 as? Delivery }
-            .filter { $0.identity == ObjectIdentifier(listener) }
+    private final func delivery(to listener: any AnyObject & Sendable) -> Delivery? {
+        registration.queue.listeners.receiver(of: ObjectIdentifier(listener)) as? Delivery
     }
 }

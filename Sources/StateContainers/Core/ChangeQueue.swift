@@ -104,7 +104,8 @@ package class ChangeQueue: NotifierJob, @unchecked Sendable {
         waiting.withLock { waiting in
             if let scope { waiting.scope = scope }
             if merges, waiting.changes.count >= Self.limit {
-                waiting.changes.replaceLast { change.merging($0) }
+                // Who changes the value still has the one that goes: the one before the change.
+                _ = waiting.changes.replaceLast { change.merging($0) }
             } else {
                 waiting.changes.append(change)
             }

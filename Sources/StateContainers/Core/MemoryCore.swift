@@ -16,14 +16,17 @@ extension StateCore {
         let owner = Unmanaged.passUnretained(self).toOpaque()
         // Not returned by the lock's closure: what the body returns stays in the caller's region.
         var done: (result: R, revision: Revision)?
+        var replaced: Value?
         published.withLock { published in
             guard published.queues.isEmpty else { return }
+            if ownsObjects { replaced = published.value }
             clinux_set_body(owner)
             let result = body(&published.value)
             clinux_set_body(nil)
             published.number &+= 1
             done = (result, Revision(epoch: published.epoch, number: published.number))
         }
+        withExtendedLifetime(replaced) {}
         return done
     }
 
@@ -41,9 +44,11 @@ extension StateCore {
         var queues: [ChangeQueue] = []
         var passed: ChangeRecord?
         var done: (result: R, revision: Revision)?
+        var replaced: Value?
         published.withLock { published in
             guard ChangeQueue.haveRoom(published.queues) else { return }
             queues = published.queues
+            if ownsObjects { replaced = published.value }
             var value = published.value
             clinux_set_body(owner)
             let result = body(&value)
@@ -56,6 +61,7 @@ extension StateCore {
         } else {
             for queue in queues { queue.drain() }
         }
+        withExtendedLifetime(replaced) {}
         return done
     }
 
@@ -95,12 +101,18 @@ extension StateCore {
         let owner = Unmanaged.passUnretained(self).toOpaque()
         let depth = clinux_depth()
         var outcome: Result<(result: R, revision: Revision), E>?
+        // Both outlive the lock: the one that is replaced, and the one that is refused.
+        var (old, new): (Value?, Value?)
         published.withLock { published in
             queues = published.queues
             guard depth > 0 || published.queues.allSatisfy(\.hasRoom) else { return }
+            if ownsObjects { old = published.value }
             var value = published.value
             clinux_set_body(owner)
-            defer { clinux_set_body(nil) }
+            defer {
+                clinux_set_body(nil)
+                if ownsObjects { new = value }
+            }
             do throws(E) {
                 try admit(published.revision)
                 let result = try body(&value)
@@ -113,6 +125,7 @@ extension StateCore {
                 outcome = .failure(error)
             }
         }
+        withExtendedLifetime((old, new)) {}
         return outcome
     }
 }

@@ -9,6 +9,19 @@ package protocol NotifierJob: AnyObject, Sendable {
     func run()
 }
 
+/// Work that cannot be done where it is due, because locks are held there.
+package final class LateWork: NotifierJob {
+    package let subject: (key: Key, who: String)
+    private let body: @Sendable () -> Void
+
+    package init(_ key: Key, _ what: String, _ body: @escaping @Sendable () -> Void) {
+        subject = (key, what)
+        self.body = body
+    }
+
+    package func run() { body() }
+}
+
 /// The threads that deliver changes if no writer's thread does.
 ///
 /// A thread starts when a job finds none idle, 8 at most, and ends after it was idle for a while.

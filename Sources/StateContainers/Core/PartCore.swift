@@ -80,12 +80,14 @@ final class PartCore<Whole: Sendable, Part: Equatable & Sendable>: StateCore<Par
     override func noteRemoval() {
         // In the body of a `modify` this thread may hold the lock of the whole.
         guard clinux_body() == nil else {
-            return Notifier.shared.run(LateEnd { self.end(users: 0) })
+            return Notifier.shared.run(LateWork(key, "the end of following") { self.end(users: 0) })
         }
         end(users: 0)
     }
 
     private func begin() {
+        // The part that it had before it stopped following, released after the locks.
+        var replaced: Part?
         whole.adding {
             whole.published.withLock { published in
                 let isNew = following.withLock { following in
@@ -98,11 +100,13 @@ final class PartCore<Whole: Sendable, Part: Equatable & Sendable>: StateCore<Par
                 let value = marked { published.value[keyPath: path] }
                 let revision = published.revision
                 self.published.withLock { part in
+                    replaced = part.value
                     part.value = value
                     (part.epoch, part.number) = (revision.epoch, revision.number)
                 }
             }
         }
+        withExtendedLifetime(replaced) {}
     }
 
     private func end(users: Int) {
@@ -125,7 +129,9 @@ extension StateCore {
     /// Removes a queue, on any thread.
     fileprivate final func end(_ queue: ChangeQueue) {
         guard clinux_body() == nil else {
-            return Notifier.shared.run(LateEnd { self.unregister(queue) })
+            return Notifier.shared.run(
+                LateWork(key, "the end of following") { self.unregister(queue) }
+            )
         }
         unregister(queue)
     }
@@ -138,15 +144,4 @@ extension StateCore {
         defer { clinux_set_body(nil) }
         return body()
     }
-}
-
-/// What could not be ended in the body of a `modify`, on the notifier.
-private final class LateEnd: NotifierJob {
-    private let body: @Sendable () -> Void
-
-    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-
-    var subject: (key: Key, who: String) { ("part", "the end of following") }
-
-    func run() { body() }
 }

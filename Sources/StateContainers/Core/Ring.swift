@@ -40,10 +40,12 @@ package struct Ring<Element> {
     /// Replaces the last element with the result of `change`.
     ///
     /// - Precondition: The ring is not empty.
-    package mutating func replaceLast(_ change: (Element) -> Element) {
+    /// - Returns: The element that was replaced.
+    package mutating func replaceLast(_ change: (Element) -> Element) -> Element {
         guard count > 0, let last = self[count - 1] else {
             preconditionFailure("the ring is empty")
         }
         self[count - 1] = change(last)
+        return last
     }
 }

@@ -2,8 +2,8 @@ import CLinux
 import StateEngine
 
 extension StateCore {
-    /// Delivers the changes that `queue` takes to `receiver`, unless an equal receiver is already
-    /// in the list.
+    /// Delivers the changes that `queue` takes to `receiver`, unless one for the same listener is
+    /// already in the list.
     ///
     /// The first value and the first change are settled in one step: no change is lost in between,
     /// and none is older.
@@ -12,8 +12,7 @@ extension StateCore {
     func join(
         _ receiver: any Receiver,
         to queue: ChangeQueue,
-        from beginning: Beginning,
-        unless isSame: @Sendable (any Receiver) -> Bool = { _ in false }
+        from beginning: Beginning
     ) -> any Receiver {
         checkBody()
         let owner = Unmanaged.passUnretained(self).toOpaque()
@@ -23,11 +22,7 @@ extension StateCore {
                 clinux_set_body(owner)
                 defer { clinux_set_body(nil) }
                 let listeners = queue.listeners
-                let joined = listeners.add(
-                    receiver,
-                    after: published.publishedCount,
-                    unless: isSame
-                )
+                let joined = listeners.add(receiver, after: published.publishedCount)
                 guard joined === receiver else { return joined }
                 published.add(queue)
                 let current = beginning.change(published.value, published.revision, depth: depth)

@@ -82,6 +82,10 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
     @usableFromInline final let published: StateLock<Published>
     /// Whether a change only replaces the value: in memory, and every value is accepted.
     @usableFromInline final let isDirect: Bool
+    /// Whether a value may own objects of the program's classes.
+    ///
+    /// A `deinit` can run any code, so a value that a change replaces is released after the locks.
+    @usableFromInline final let ownsObjects: Bool
     /// Whether the value is a part of another one, which may be newer.
     @usableFromInline final let isPart: Bool
     package final let key: Key
@@ -95,6 +99,7 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
     ) {
         published = StateLock(Published(value, revision))
         self.isDirect = isDirect
+        ownsObjects = !_isPOD(Value.self) && TypeFacts.of(Value.self).mayOwnObjects
         self.isPart = isPart
         self.key = key
     }
@@ -157,6 +162,19 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
         RunningBody.trap(owner, "state '\(key)'")
     }
 
+    // MARK: Replacing
+
+    /// Runs `body` under the lock; the value that it replaces is released after the lock.
+    final func replacing<R: Sendable>(_ body: (inout Published) -> R) -> R {
+        var replaced: Value?
+        let result = published.withLock { published in
+            if ownsObjects { replaced = published.value }
+            return body(&published)
+        }
+        withExtendedLifetime(replaced) {}
+        return result
+    }
+
     // MARK: In transactions
 
     /// The entry that a transaction begins with.
@@ -171,6 +189,8 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
 
     /// Publishes a value, if there is one, provided that `revision` is still current and `others`,
     /// called under the lock, returns true.
+    ///
+    /// The caller retains the value of that revision until all locks are released.
     ///
     /// - Returns: Whether `revision` was current and `others` returned true.
     final func publish(

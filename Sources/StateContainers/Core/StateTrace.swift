@@ -24,22 +24,34 @@ public enum StateTrace {
     ///
     /// - Complexity: While it is nil, an event costs about a nanosecond.
     public static var hook: (@Sendable (Event) -> Void)? {
-        get { current.withLock { $0 } }
+        get { current.withLock { $0 }?.call }
         set {
-            current.withLock { $0 = newValue }
+            let hook = newValue.map { Hook(call: $0) }
+            let old = current.withLock { current in
+                defer { current = hook }
+                return current
+            }
+            // Released here: what the old hook captured may use anything when it goes.
+            withExtendedLifetime(old) {}
             isOn.store(newValue != nil, ordering: .releasing)
             if newValue != nil { Notifier.shared.watch() }
         }
     }
 
     private static let isOn = Atomic(false)
-    private static let current = StateLock<(@Sendable (Event) -> Void)?>(nil)
+    private static let current = StateLock<Hook?>(nil)
+
+    /// A structure, because a function that is read out of a lock is wrapped in two more, each time:
+    /// https://github.com/swiftlang/swift/issues/91348
+    private struct Hook: Sendable {
+        let call: @Sendable (Event) -> Void
+    }
 
     /// Whether a hook is set.
     static var isEnabled: Bool { isOn.load(ordering: .relaxed) }
 
     /// Calls the hook, if there is one.
     package static func note(_ event: @autoclosure () -> Event) {
-        if isEnabled { hook?(event()) }
+        if isEnabled { current.withLock { $0 }?.call(event()) }
     }
 }

@@ -1,6 +1,8 @@
 import StateEngine
 
-/// The receivers of the changes that a container takes.
+/// The receivers of the changes that a container takes, in the order in which they joined.
+///
+/// Joining and leaving take O(1) on average.
 package final class ListenerList: Sendable {
     private struct Entry: Sendable {
         let receiver: any Receiver
@@ -9,41 +11,95 @@ package final class ListenerList: Sendable {
         let last: Int64
     }
 
-    private let entries = StateLock<[Entry]>([])
+    private struct Entries: Sendable {
+        /// Nil where a receiver has left; fewer than half of them.
+        var places: [Entry?] = []
+        var placesByReceiver: [ObjectIdentifier: Int] = [:]
+        /// The receivers that deliver to a listener which was attached.
+        var placesByListener: [ObjectIdentifier: Int] = [:]
+        /// How many receivers there may be before those whose listener is gone are looked for.
+        var crowd = 16
+
+        var count: Int { placesByReceiver.count }
+
+        func receiver(of listener: ObjectIdentifier) -> (any Receiver)? {
+            placesByListener[listener].flatMap { places[$0]?.receiver }
+        }
+
+        mutating func add(_ receiver: any Receiver, after last: Int64) {
+            placesByReceiver[ObjectIdentifier(receiver)] = places.count
+            if let listener = receiver.identity { placesByListener[listener] = places.count }
+            places.append(Entry(receiver: receiver, last: last))
+        }
+
+        mutating func remove(_ receiver: any Receiver) {
+            let id = ObjectIdentifier(receiver)
+            guard let place = placesByReceiver.removeValue(forKey: id) else { return }
+            if let listener = receiver.identity, placesByListener[listener] == place {
+                placesByListener[listener] = nil
+            }
+            places[place] = nil
+            if places.count > 2 * count { closeGaps() }
+        }
+
+        private mutating func closeGaps() {
+            let entries = places.compactMap { $0 }
+            places = []
+            placesByListener = [:]
+            for entry in entries { add(entry.receiver, after: entry.last) }
+        }
+    }
+
+    private let entries = StateLock(Entries())
 
     /// Makes an empty list.
     package init() {}
 
-    package var isEmpty: Bool { entries.withLock { $0.isEmpty } }
+    package var isEmpty: Bool { entries.withLock { $0.count == 0 } }
 
     /// The receivers in the order in which they joined.
-    var receivers: [any Receiver] { entries.withLock { $0.map(\.receiver) } }
+    var receivers: [any Receiver] { entries.withLock { $0.places.compactMap { $0?.receiver } } }
 
-    /// Adds a receiver for the changes after `last`, unless an equal one is in the list.
-    ///
-    /// `isSame` must decide without access to a listener.
+    /// The receiver that delivers to an attached listener; that may be gone, and another object have
+    /// its address.
+    func receiver(of listener: ObjectIdentifier) -> (any Receiver)? {
+        entries.withLock { $0.receiver(of: listener) }
+    }
+
+    /// Whether there are twice as many receivers as when this was true before: time to remove those
+    /// that are gone.
+    func isCrowded() -> Bool {
+        entries.withLock { entries in
+            guard entries.count >= entries.crowd else { return false }
+            entries.crowd = 2 * entries.count
+            return true
+        }
+    }
+
+    /// Adds a receiver for the changes after `last`, unless one for the same listener is in the
+    /// list.
     ///
     /// - Returns: The receiver that is in the list.
-    package func add(
-        _ receiver: any Receiver,
-        after last: Int64,
-        unless isSame: @Sendable (any Receiver) -> Bool
-    ) -> any Receiver {
+    package func add(_ receiver: any Receiver, after last: Int64) -> any Receiver {
         entries.withLock { entries in
-            if let same = entries.first(where: { isSame($0.receiver) }) { return same.receiver }
-            entries.append(Entry(receiver: receiver, last: last))
+            if let same = receiver.identity.flatMap({ entries.receiver(of: $0) }) { return same }
+            entries.add(receiver, after: last)
             return receiver
         }
     }
 
-    /// Removes the receivers for which `leaves` returns true.
-    func remove(where leaves: (any Receiver) -> Bool) {
+    /// Removes a receiver.
+    func remove(_ receiver: any Receiver) { entries.withLock { $0.remove(receiver) } }
+
+    /// Removes the receivers whose target no longer exists.
+    func removeGone() {
         // Without the lock: a weak access to a listener, or freeing a receiver, may run arbitrary
         // code.
-        let leaving = receivers.filter(leaves)
-        guard !leaving.isEmpty else { return }
+        let gone = receivers.filter(\.isGone)
+        guard !gone.isEmpty else { return }
         entries.withLock { entries in
-            entries.removeAll { entry in leaving.contains { $0 === entry.receiver } }
+            for receiver in gone { entries.remove(receiver) }
+            entries.crowd = max(16, 2 * entries.count)
         }
     }
 
@@ -52,10 +108,14 @@ package final class ListenerList: Sendable {
     /// - Returns: Whether some receivers are gone, or none is left.
     package func deliver(_ change: ChangeRecord) -> Bool {
         // Most lists have one receiver, and a copy of the list is two atomic operations more.
-        let (only, others) = entries.withLock { $0.count == 1 ? ($0[0], []) : (nil, $0) }
+        let (only, others) = entries.withLock { entries -> (Entry?, [Entry?]) in
+            entries.places.count == 1 ? (entries.places[0], []) : (nil, entries.places)
+        }
         if let only { return !ListenerList.deliver(change, to: only) }
         var someAreGone = others.isEmpty
-        for entry in others where !ListenerList.deliver(change, to: entry) { someAreGone = true }
+        for case let entry? in others where !ListenerList.deliver(change, to: entry) {
+            someAreGone = true
+        }
         return someAreGone
     }
 

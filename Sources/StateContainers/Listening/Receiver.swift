@@ -10,12 +10,16 @@ package protocol Receiver: AnyObject, Sendable {
     func begin(_ current: ChangeRecord)
     /// Takes a change.
     func put(_ change: ChangeRecord)
+    /// The identity of the listener that it delivers to, even if that is gone; nil if no listener
+    /// was attached.
+    var identity: ObjectIdentifier? { get }
     /// Whether the receiver's target no longer exists.
     var isGone: Bool { get }
 }
 
 extension Receiver {
     package func begin(_ current: ChangeRecord) { put(current) }
+    package var identity: ObjectIdentifier? { nil }
     package var isGone: Bool { false }
 }
 

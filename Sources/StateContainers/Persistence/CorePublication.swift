@@ -2,22 +2,47 @@ import StateEngine
 
 /// The part of a commit, or of a reported state, that concerns one key: decoded, and ready to be
 /// published with the others.
-struct CorePublication<Value: Codable & Sendable>: Publication, Sendable {
-    let core: PersistentCore<Value>
-    let change: KeyspaceChange
-    let revision: Revision
+///
+/// One thread uses it: the proof of `@unchecked Sendable`.
+final class CorePublication<Value: Codable & Sendable>: Publication, @unchecked Sendable {
+    private let core: PersistentCore<Value>
+    private let change: KeyspaceChange
+    private let revision: Revision
     /// Nil for a state: the key's present value, whoever wrote it.
-    let cause: Cause?
-    let depth: Int64
+    private let cause: Cause?
+    private let depth: Int64
     /// Whether a writer of this process waits for the commit; that writer then delivers it.
-    let isAwaited: Bool
-    let decoded: Result<StateCodec<Value>.Stored, StateError>
+    private let isAwaited: Bool
+    private let decoded: Result<StateCodec<Value>.Stored, StateError>
+    /// The values that it replaces, retained until the locks of all are released.
+    private var replaced: [Value] = []
+
+    init(
+        core: PersistentCore<Value>,
+        change: KeyspaceChange,
+        revision: Revision,
+        cause: Cause?,
+        depth: Int64,
+        isAwaited: Bool,
+        decoded: Result<StateCodec<Value>.Stored, StateError>
+    ) {
+        self.core = core
+        self.change = change
+        self.revision = revision
+        self.cause = cause
+        self.depth = depth
+        self.isAwaited = isAwaited
+        self.decoded = decoded
+    }
 
     var key: Key { core.key }
 
     func publish(_ others: () -> Void) {
         core.published.withLock { published in
-            core.head.withLock { take(&published, &$0) }
+            core.head.withLock { head in
+                if core.ownsObjects { replaced = [published.value, head.stored.value] }
+                take(&published, &head)
+            }
             others()
         }
     }
@@ -30,6 +55,7 @@ struct CorePublication<Value: Codable & Sendable>: Publication, Sendable {
         }
         core.loading.putFirst(.success(revision.number))
         if !isAwaited { core.deliverLater() }
+        core.releaseLater(self)
     }
 
     private typealias Published = StateCore<Value>.Published

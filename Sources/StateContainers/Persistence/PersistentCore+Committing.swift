@@ -1,21 +1,22 @@
 import CLinux
 import StateEngine
 
-/// A submitted change.
-struct Attempt<R> {
-    let result: R
-    let answer: Answer
-    /// The revision of its commit if it succeeds, if commits are ordered in this process: the next
-    /// change may be based on it.
-    let revision: Revision?
-    let isEarly: Bool
-    /// The revision that it was based on.
-    let base: Revision
-    /// Whether it deletes an absent entry: there is no commit.
-    let isVoid: Bool
-}
-
 extension PersistentCore {
+    /// A submitted change.
+    private struct Attempt<R> {
+        let result: R
+        let answer: Answer
+        /// The revision of its commit if it succeeds, if commits are ordered in this process: the
+        /// next change may be based on it.
+        let revision: Revision?
+        let isEarly: Bool
+        /// What it was based on, and what it makes of that; both are released after the turn.
+        let base: Base
+        let value: Value
+        /// Whether it deletes an absent entry: there is no commit.
+        let isVoid: Bool
+    }
+
     /// How many changes with durability `memory` may wait for storage.
     static var earlyLimit: Int { 1_024 }
 
@@ -48,7 +49,7 @@ extension PersistentCore {
             if attempt.revision == nil { turn.give() }
             drain()
             if let done = try outcome(of: attempt, change) { return done }
-            try patience.check([attempt.base], of: key)
+            try patience.check([attempt.base.revision], of: key)
         }
     }
 
@@ -68,7 +69,7 @@ extension PersistentCore {
             if attempt.revision == nil { turn.give() }
             drain()
             if let done = try outcome(of: attempt, change) { return done }
-            try patience.check([attempt.base], of: key)
+            try patience.check([attempt.base.revision], of: key)
         }
     }
 
@@ -87,17 +88,20 @@ extension PersistentCore {
         commitsOnCaller: Bool,
         _ body: (inout Value) throws -> R
     ) throws -> Attempt<R> {
+        // Released after the turn, also if this throws: the `deinit` of an object in a value may use
+        // this container.
+        let base = base
+        var value = base.value
         do {
-            let base = base
             if let error = base.unreadable, !change.replaces { throw error }
             try base.revision.check(isExpected: change.expected, of: key)
-            var value = base.value
             let result = try RunningBody.with(self) { try body(&value) }
             try check?(value)
             let bytes = try codec.encode(value)
             return submit(value, bytes, on: base, change, commitsOnCaller: commitsOnCaller, result)
         } catch {
             turn.give()
+            withExtendedLifetime((base, value)) {}
             throw error
         }
     }
@@ -129,7 +133,8 @@ extension PersistentCore {
             answer: answer,
             revision: revision,
             isEarly: isEarly && revision != nil,
-            base: base.revision,
+            base: base,
+            value: value,
             isVoid: bytes == nil && condition == 0
         )
     }
@@ -157,7 +162,7 @@ extension PersistentCore {
     ///
     /// Publishes a change whose writer does not wait.
     func promise(_ answer: Answer, _ number: Int64) -> Revision {
-        published.withLock { published in
+        replacing { published in
             head.withLock { head in
                 let revision = Revision(epoch: head.stored.revision.epoch, number: number)
                 guard let index = head.pending.firstIndex(where: { $0.answer === answer }) else {
@@ -186,17 +191,18 @@ extension PersistentCore {
     ///
     /// If the change failed but was already published, reverts it.
     func settle(_ answer: Answer, _ result: Result<Int64, StateError>) {
-        let isLost = published.withLock { published in
-            head.withLock { head in
+        let (settled, isLost) = replacing { published in
+            head.withLock { head -> (Pending?, Bool) in
                 guard let index = head.pending.firstIndex(where: { $0.answer === answer }) else {
-                    return false
+                    return (nil, false)
                 }
                 let pending = head.pending.remove(at: index)
-                guard pending.isEarly, case .failure = result else { return false }
+                guard pending.isEarly, case .failure = result else { return (pending, false) }
                 takeBack(&published, &head)
-                return true
+                return (pending, true)
             }
         }
+        releaseLater(settled)
         answer.put(result)
         guard isLost, case .failure(let error) = result else { return }
         note(error)
@@ -230,7 +236,7 @@ extension PersistentCore {
         }
         switch result {
         case .success where attempt.isVoid:
-            return (attempt.result, attempt.base)
+            return (attempt.result, attempt.base.revision)
         case .success(let number):
             let epoch = head.withLock { $0.stored.revision.epoch }
             return (attempt.result, Revision(epoch: epoch, number: number))

@@ -18,7 +18,7 @@ package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>,
     @unchecked Sendable
 {
     /// A change on its way to storage.
-    struct Pending {
+    struct Pending: Sendable {
         let answer: Answer
         let value: Value
         /// Nil for a delete.
@@ -159,6 +159,13 @@ package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>,
         _ expiry: Expiry
     ) -> StateTransaction.Entry<Value> {
         StateTransaction.StoredEntry(self, base, check: check, expiry)
+    }
+
+    /// Releases what may own objects on the notifier: this thread delivers a commit, for which the
+    /// keyspace waits, and a `deinit` may change another of its keys.
+    func releaseLater(_ values: some Sendable) {
+        guard ownsObjects else { return }
+        Notifier.shared.run(LateWork(key, "a release") { withExtendedLifetime(values) {} })
     }
 
     // MARK: Events of the keyspace

@@ -53,6 +53,14 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob, Observable {
         var sums: [PathID: any RunningSum<Value>] = [:]
     }
 
+    /// What the rows show no longer, released after the lock: the `deinit` of an object in a row may
+    /// use the query.
+    private struct Gone {
+        var rows: [QueryRow<Value>] = []
+        var shown: Shown?
+        var published: QueryRows<Value>?
+    }
+
     private let query: StateQuery<Value>
     private let registrar = ObservationRegistrar()
     private let inbox = StateLock(Inbox())
@@ -146,11 +154,16 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob, Observable {
     ///   all of them.
     func catchUp() {
         rows.ownCore.checkBody()
-        let isNew = shown.withLock { shown in
+        let (isNew, gone) = shown.withLock { shown -> (Bool, Gone) in
             let taken = takeArrived()
-            guard !taken.isEmpty, show(taken, in: &shown) || taken.isWhole else { return false }
-            return publish(shown.rows, evenIfSame: taken.isWhole)
+            var gone = Gone()
+            guard !taken.isEmpty, show(taken, in: &shown, &gone) || taken.isWhole else {
+                return (false, gone)
+            }
+            gone.published = rows.ownCore.read()
+            return (publish(shown.rows, evenIfSame: taken.isWhole), gone)
         }
+        withExtendedLifetime(gone) {}
         guard isNew else { return }
         loading.putFirst(.success(0))
         rows.ownCore.deliverLater()
@@ -174,16 +187,20 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob, Observable {
     }
 
     /// - Returns: Whether any row has changed.
-    private func show(_ taken: Inbox, in shown: inout Shown) -> Bool {
-        if taken.isWhole { shown = Shown(sums: shown.sums.mapValues { $0.restarted }) }
+    private func show(_ taken: Inbox, in shown: inout Shown, _ gone: inout Gone) -> Bool {
+        if taken.isWhole {
+            gone.shown = shown
+            shown = Shown(sums: shown.sums.mapValues { $0.restarted })
+        }
         // Sorting all of them is cheaper then.
         let isAnew = taken.isWhole || taken.changes.count > max(64, shown.rows.count / 8)
         var hasChanged = false
         for (key, change) in taken.changes {
-            let new = row(key, change, taken.epoch, &shown.unreadable)
+            let new = row(key, change, taken.epoch, &shown.unreadable, &gone)
             let old =
                 new.map { shown.byKey.updateValue($0, forKey: key) }
                 ?? shown.byKey.removeValue(forKey: key)
+            if let old, rows.ownCore.ownsObjects { gone.rows.append(old) }
             hasChanged = hasChanged || old != nil || new != nil
             for path in shown.sums.keys { shown.sums[path]?.replace(old?.value, with: new?.value) }
             if !isAnew { shown.rows.replace(old, with: new, in: query.precedes) }
@@ -197,15 +214,18 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob, Observable {
         _ key: Key,
         _ change: KeyspaceChange,
         _ epoch: Epoch,
-        _ unreadable: inout [Key: StateError]
+        _ unreadable: inout [Key: StateError],
+        _ gone: inout Gone
     ) -> QueryRow<Value>? {
         if !unreadable.isEmpty { unreadable[key] = nil }
         guard let bytes = change.value else { return nil }
         do throws(StateError) {
             let value = try query.codec.decode(bytes)
-            guard query.isIncluded(value) else { return nil }
             let revision = Revision(epoch: epoch, number: change.revision)
-            return QueryRow(key: key, value: value, revision: revision)
+            let row = QueryRow(key: key, value: value, revision: revision)
+            if query.isIncluded(value) { return row }
+            if rows.ownCore.ownsObjects { gone.rows.append(row) }
+            return nil
         } catch {
             unreadable[key] = error
             return nil
@@ -217,7 +237,7 @@ extension StateCore {
     /// Publishes a value that this process has computed; its delivery is left to
     /// ``deliverLater()``.
     fileprivate final func publish(_ value: Value) {
-        published.withLock { published in
+        replacing { published in
             let next = Revision(epoch: published.epoch, number: published.number + 1)
             published.publish(value, next, cause: .thisProcess, depth: 0, merges: true)
         }

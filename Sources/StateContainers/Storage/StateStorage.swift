@@ -82,7 +82,13 @@ public final class StateStorage: Sendable {
 
     /// Makes this the storage of all containers that name none; call it at the start of the program,
     /// before their first use.
-    public static func use(_ storage: StateStorage) { standard.withLock { $0 = storage } }
+    public static func use(_ storage: StateStorage) {
+        let before = standard.withLock { standard in
+            defer { standard = storage }
+            return standard
+        }
+        withExtendedLifetime(before) {}
+    }
 
     /// Runs `body`; containers that are made in it and name no storage are in `storage`.
     public static func with<R>(_ storage: StateStorage, _ body: () throws -> R) rethrows -> R {

@@ -21,13 +21,13 @@ package final class ReaderSlot<Element: Sendable>: Sendable {
 
     private let buffer = StateLock(Buffer())
     private let limit: Int
-    private let overflow: @Sendable (inout Ring<Element>, Element) -> Void
+    private let overflow: @Sendable (inout Ring<Element>, Element) -> Element?
 
     /// Makes a slot for `limit` elements; `overflow` merges an element that arrives when it is
-    /// full.
+    /// full, and returns the one that goes.
     package init(
         limit: Int,
-        overflow: @escaping @Sendable (inout Ring<Element>, Element) -> Void
+        overflow: @escaping @Sendable (inout Ring<Element>, Element) -> Element?
     ) {
         self.limit = limit
         self.overflow = overflow
@@ -37,17 +37,18 @@ package final class ReaderSlot<Element: Sendable>: Sendable {
     package var skipped: Int { buffer.withLock { $0.skipped } }
 
     package func put(_ element: Element) {
-        let reader = buffer.withLock { buffer -> Reader? in
-            if let reader = buffer.reader.take() { return reader }
-            guard !buffer.isEnded else { return nil }
-            if buffer.elements.count < limit {
+        // The element that goes is handed out, so that its value is not freed under the lock.
+        let (reader, gone) = buffer.withLock { buffer -> (Reader?, Element?) in
+            if let reader = buffer.reader.take() { return (reader, nil) }
+            guard !buffer.isEnded else { return (nil, nil) }
+            guard buffer.elements.count >= limit else {
                 buffer.elements.append(element)
-            } else {
-                overflow(&buffer.elements, element)
-                buffer.skipped += 1
+                return (nil, nil)
             }
-            return nil
+            buffer.skipped += 1
+            return (nil, overflow(&buffer.elements, element))
         }
+        withExtendedLifetime(gone) {}
         reader?.resume(returning: element)
     }
 

@@ -43,6 +43,8 @@ public struct StateTransaction: ~Copyable {
         let read: Revision
         var value: Value
         var isWritten = false
+        /// The value as it was read, retained until all locks are released.
+        private let original: Value
 
         init(
             _ core: StateCore<Value>,
@@ -53,6 +55,7 @@ public struct StateTransaction: ~Copyable {
             self.core = core
             self.check = check
             self.value = value
+            original = value
             read = revision
         }
 
