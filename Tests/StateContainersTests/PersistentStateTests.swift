@@ -279,3 +279,43 @@ extension State {
         eventually { condition(value) }
     }
 }
+
+/// A nil removes the entry, and without an entry the value is the default.
+struct AbsentValueTests {
+    @Test func `a default that a nil would become is refused, also by a static container`() throws {
+        let keyspace = try LocalKeyspace(backing: MemoryBacking())
+        defer { keyspace.close() }
+        let error = #expect(throws: StateError.self) {
+            try PersistentState(Int?.some(5), key: "limit", in: keyspace)
+        }
+        #expect(error?.code == .invalidRequest)
+        #expect(error?.message.hasPrefix("key 'limit': the default of an Optional must be") == true)
+        let limit = PersistentState(Int?.some(5), key: "limit", in: StateStorage.inMemory())
+        #expect(throws: StateError.self) { try limit.set(nil) }
+        #expect(limit.value == 5)
+        // What to use instead.
+        let stored = try PersistentState(Int?.none, key: "limit", in: keyspace)
+        let filled = stored.scope(or: 5)
+        try stored.set(7)
+        try stored.set(nil)
+        #expect(filled.value == 5 && stored.value == nil)
+    }
+
+    @Test func `a value that a codec removes is refused if it would become another one`() throws {
+        let keyspace = try LocalKeyspace(backing: MemoryBacking())
+        defer { keyspace.close() }
+        let positive = StateCodec<Int> { (value) throws(StateError) in
+            value > 0 ? Array("\(value)".utf8) : nil
+        } decode: { (bytes) throws(StateError) in
+            bytes.flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? 0
+        }
+        let five = try PersistentState(5, key: "five", in: keyspace, codec: positive)
+        #expect(throws: StateError.self) { try five.set(0) }
+        #expect(throws: StateError.self) { try withTransaction { $0[five] = 0 } }
+        #expect(five.value == 5)
+        let zero = try PersistentState(0, key: "zero", in: keyspace, codec: positive)
+        try zero.set(1)
+        try zero.set(0)
+        #expect(zero.value == 0)
+    }
+}

@@ -23,7 +23,7 @@ open class StateContainer<Value: Sendable, Failure: Error>: @unchecked Sendable 
     @usableFromInline final let ownCore: StateCore<Value>
     private final let ownRegistration: Registration<Value>
     /// The initial value in a scope; nil if the value is not in memory.
-    private final let scopedDefault: Value?
+    private final let initial: InitialValue<Value>?
     /// Throws for values to refuse; nil accepts every value.
     package final let check: StateCore<Value>.Check?
 
@@ -35,9 +35,10 @@ open class StateContainer<Value: Sendable, Failure: Error>: @unchecked Sendable 
     @_disfavoredOverload
     public init(_ defaultValue: Value, key: Key) where Failure == Never {
         self.key = key
-        ownCore = .inMemory(defaultValue, key: key, isDirect: true)
+        let initial = InitialValue(defaultValue)
+        self.initial = initial
+        ownCore = .inMemory(defaultValue, key: key, isDirect: true, initial: initial)
         ownRegistration = Registration(ownCore, ChangeQueue())
-        scopedDefault = .some(defaultValue)
         check = nil
         connect(ownRegistration)
     }
@@ -50,9 +51,10 @@ open class StateContainer<Value: Sendable, Failure: Error>: @unchecked Sendable 
     ) throws(StateError) where Failure == StateError {
         try check(defaultValue)
         self.key = key
-        ownCore = .inMemory(defaultValue, key: key, isDirect: false)
+        let initial = InitialValue(defaultValue)
+        self.initial = initial
+        ownCore = .inMemory(defaultValue, key: key, isDirect: false, initial: initial)
         ownRegistration = Registration(ownCore, ChangeQueue())
-        scopedDefault = .some(defaultValue)
         self.check = check
         connect(ownRegistration)
     }
@@ -62,7 +64,7 @@ open class StateContainer<Value: Sendable, Failure: Error>: @unchecked Sendable 
         key = core.key
         ownCore = core
         ownRegistration = Registration(ownCore, ChangeQueue())
-        scopedDefault = nil
+        initial = nil
         self.check = check
         connect(ownRegistration)
     }
@@ -172,12 +174,18 @@ open class StateContainer<Value: Sendable, Failure: Error>: @unchecked Sendable 
     package var outerRegistration: Registration<Value> { ownRegistration }
 
     /// Whether each scope has a value of its own.
-    package var isDivided: Bool { scopedDefault != nil }
+    package var isDivided: Bool { initial != nil }
 
     /// Makes the core of a scope.
     package func makeCore(in scope: StateScope) -> StateCore<Value> {
-        guard let scopedDefault else { preconditionFailure("state '\(key)' is not divided") }
-        return .inMemory(scopedDefault, key: key, isDirect: ownCore.isDirect)
+        guard let initial else { preconditionFailure("state '\(key)' is not divided") }
+        guard let value = ownCore.published.withLock({ _ in initial.value }) else {
+            fatalError(
+                "state '\(key)' was changed before the first StateScope, and its initial value is "
+                    + "gone: call StateScope.expect() at the start of the program"
+            )
+        }
+        return .inMemory(value, key: key, isDirect: ownCore.isDirect)
     }
 
     // MARK: Changing

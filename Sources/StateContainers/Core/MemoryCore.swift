@@ -3,8 +3,15 @@ public import StateEngine
 
 extension StateCore {
     /// Makes a core in memory.
-    static func inMemory(_ value: Value, key: Key, isDirect: Bool) -> StateCore {
-        StateCore(value, key: key, revision: .memoryStart, isDirect: isDirect)
+    static func inMemory(
+        _ value: Value,
+        key: Key,
+        isDirect: Bool,
+        initial: InitialValue<Value>? = nil
+    ) -> StateCore {
+        let core = StateCore(value, key: key, revision: .memoryStart, isDirect: isDirect)
+        core.published.withLock { $0.initial = initial }
+        return core
     }
 
     /// Makes a change in place if it has no receivers; returns nil, and does nothing, if it has.
@@ -19,6 +26,7 @@ extension StateCore {
         var replaced: Value?
         published.withLock { published in
             guard published.queues.isEmpty else { return }
+            if published.initial != nil { published.forgetInitial() }
             if ownsObjects { replaced = published.value }
             clinux_set_body(owner)
             let result = body(&published.value)

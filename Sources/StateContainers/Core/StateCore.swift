@@ -19,6 +19,8 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
         @usableFromInline var epoch: Epoch
         /// The queues that take each change; if there are none, no change record is made.
         @usableFromInline var queues: [ChangeQueue] = []
+        /// The value that scopes begin with, as long as it is kept; only in memory.
+        @usableFromInline var initial: InitialValue<Value>?
         /// How many changes were published.
         @usableFromInline var publishedCount: Int64 = 0
 
@@ -30,6 +32,14 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
 
         var revision: Revision { Revision(epoch: epoch, number: number) }
 
+        /// Called before each change.
+        @usableFromInline
+        mutating func forgetInitial() {
+            guard !StateScope.areExpected else { return }
+            initial?.value = nil
+            initial = nil
+        }
+
         /// Replaces the value, and appends the change to the queues.
         mutating func publish(
             _ new: Value,
@@ -39,6 +49,7 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
             depth: Int64,
             merges: Bool
         ) {
+            if initial != nil { forgetInitial() }
             let old = value
             value = new
             number = revision.number
@@ -61,6 +72,7 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
         /// - Returns: The change, if it is to be delivered to the only queue by the caller.
         @inlinable
         mutating func publish(_ new: Value) -> ChangeRecord? {
+            if initial != nil { forgetInitial() }
             number &+= 1
             publishedCount &+= 1
             let revision = Revision(epoch: epoch, number: number)
@@ -237,6 +249,18 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
     final func deliverLater() {
         for queue in published.withLock({ $0.queues }) { queue.drainLater() }
     }
+}
+
+/// The value that a container in memory begins with in each scope.
+///
+/// Its value is set under the lock of the container's core: the proof of `@unchecked Sendable`.
+@usableFromInline
+package final class InitialValue<Value: Sendable>: @unchecked Sendable {
+    /// Nil once the container was changed in a process without scopes, so that it is in memory once
+    /// and the change is made in place.
+    var value: Value?
+
+    init(_ value: Value) { self.value = value }
 }
 
 extension StateCore: BodyOwner {

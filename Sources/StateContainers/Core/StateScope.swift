@@ -41,6 +41,22 @@ public final class StateScope: Sendable {
         for entry in registrations.withLock({ $0.values.map { $0 } }) { entry.close() }
     }
 
+    /// Makes containers keep their initial values from now on, for scopes that begin later.
+    ///
+    /// Call it at the start of a program that changes containers before its first scope; a container
+    /// whose initial value is gone ends the process in a scope, with a message. Tests need not: in a
+    /// test process, and once there was a scope, all initial values are kept.
+    public static func expect() { clinux_note_scope() }
+
+    /// Whether containers keep their initial values.
+    static var areExpected: Bool { clinux_has_scopes() != 0 || isTestProcess }
+
+    /// Whether this is a program of tests: SwiftPM's on Linux, or its helper or Xcode's on macOS.
+    private static let isTestProcess =
+        CommandLine.arguments.first.map { program in
+            [".xctest", "swiftpm-testing-helper", "/xctest"].contains { program.hasSuffix($0) }
+        } ?? false
+
     /// Runs `body` in a new scope, with the dependencies of the present one.
     public static func run<R>(_ body: () throws -> R) rethrows -> R {
         try run(with: .current, body)

@@ -97,13 +97,29 @@ extension PersistentCore {
             try base.revision.check(isExpected: change.expected, of: key)
             let result = try RunningBody.with(self) { try body(&value) }
             try check?(value)
-            let bytes = try codec.encode(value)
+            let bytes = try encode(value)
             return submit(value, bytes, on: base, change, commitsOnCaller: commitsOnCaller, result)
         } catch {
             turn.give()
             withExtendedLifetime((base, value)) {}
             throw error
         }
+    }
+
+    /// The bytes of a value, or nil if the entry is to be removed.
+    ///
+    /// - Throws: ``StateError/Code/invalidRequest`` if without an entry the value would be another
+    ///   one, the default.
+    func encode(_ value: Value) throws(StateError) -> [UInt8]? {
+        if let bytes = try codec.encode(value) { return bytes }
+        guard try codec.encode(defaultValue) == nil else {
+            throw StateError(
+                .invalidRequest,
+                "key '\(key)': the codec removes the entry for this value, and without an entry the "
+                    + "value is the default, which is another"
+            )
+        }
+        return nil
     }
 
     private func submit<R>(

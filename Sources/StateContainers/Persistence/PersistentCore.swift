@@ -81,6 +81,7 @@ package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>,
         _ defaultValue: Value,
         _ codec: StateCodec<Value>
     ) throws(StateError) -> PersistentCore {
+        try checkDefault(defaultValue, of: key)
         let hub = KeyspaceHub.of(keyspace)
         let core = try hub.member(on: key) {
             PersistentCore(defaultValue, key: key, in: hub, codec: codec)
@@ -94,6 +95,17 @@ package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>,
             )
         }
         return core
+    }
+
+    /// - Throws: ``StateError/Code/invalidRequest`` for a default that a nil would become.
+    private static func checkDefault(_ defaultValue: Value, of key: Key) throws(StateError) {
+        let optional = Value.self as? any AbsentValue.Type
+        guard let optional, !optional.isAbsent(defaultValue) else { return }
+        throw StateError(
+            .invalidRequest,
+            "key '\(key)': the default of an Optional must be nil, because a nil removes the entry, "
+                + "and without an entry the value is the default; use scope(or:) for another value"
+        )
     }
 
     /// The core of a key of a storage; if that cannot be opened, one that refuses changes.

@@ -46,7 +46,7 @@ extension StateTransaction {
         func mutation() throws(StateError) -> Mutation {
             if let error = base.unreadable { throw error }
             guard isWritten else { return .check(key, revision: base.entryRevision) }
-            guard let bytes = try stored.codec.encode(value) else {
+            guard let bytes = try stored.encode(value) else {
                 return .delete(key, ifRevision: base.entryRevision)
             }
             return .set(key, bytes, ifRevision: base.entryRevision, expires: expiry)
