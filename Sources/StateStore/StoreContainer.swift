@@ -18,14 +18,6 @@ package protocol StoreContainer<Value>: AnyObject, Sendable {
     ) -> StoreStates<Part>
 }
 
-extension StoreContainer {
-    package func observedValue<Member>(
-        _ path: any KeyPath<Value, Member> & Sendable
-    ) -> Member {
-        withValue { $0[keyPath: path] }
-    }
-}
-
 extension MonitoredContainer: StoreContainer {
     package func part<Part: Equatable & Sendable>(
         _ path: any WritableKeyPath<Value, Part> & Sendable

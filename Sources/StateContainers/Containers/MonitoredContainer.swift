@@ -16,16 +16,16 @@ open class MonitoredContainer<Value: Sendable, Failure: Error>: StateContainer<V
     ///   - key: The name in messages; containers with the same key are independent.
     @_disfavoredOverload
     public override init(_ defaultValue: Value, key: Key) where Failure == Never {
-        super.init(defaultValue, key: key)
+        super.init(trackedInMemory: defaultValue, key: key, check: nil)
     }
 
     /// Makes a container in memory that refuses the values for which `check` throws.
     package override init(
-        _ defaultValue: Value,
+        trackedInMemory defaultValue: Value,
         key: Key,
-        check: @escaping @Sendable (Value) throws(StateError) -> Void
-    ) throws(StateError) where Failure == StateError {
-        try super.init(defaultValue, key: key, check: check)
+        check: StateCore<Value>.Check?
+    ) {
+        super.init(trackedInMemory: defaultValue, key: key, check: check)
     }
 
     /// Makes a container whose value is in a keyspace, or a part of another value.

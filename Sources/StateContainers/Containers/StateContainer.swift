@@ -35,25 +35,31 @@ open class StateContainer<Value: Sendable, Failure: Error>: @unchecked Sendable 
     @_disfavoredOverload
     public init(_ defaultValue: Value, key: Key) where Failure == Never {
         self.key = key
-        let initial = InitialValue(defaultValue)
-        self.initial = initial
-        ownCore = .inMemory(defaultValue, key: key, isDirect: true, initial: initial)
+        initial = InitialValue(defaultValue)
+        ownCore = .inMemory(
+            defaultValue,
+            key: key,
+            isDirect: true,
+            isTracked: false,
+            initial: initial
+        )
         ownRegistration = Registration(ownCore, ChangeQueue())
         check = nil
         connect(ownRegistration)
     }
 
-    /// Makes a container in memory that refuses the values for which `check` throws.
-    package init(
-        _ defaultValue: Value,
-        key: Key,
-        check: @escaping @Sendable (Value) throws(StateError) -> Void
-    ) throws(StateError) where Failure == StateError {
-        try check(defaultValue)
+    /// Makes a container in memory whose reads the Observation library tracks, and which refuses the
+    /// values for which `check` throws.
+    package init(trackedInMemory defaultValue: Value, key: Key, check: StateCore<Value>.Check?) {
         self.key = key
-        let initial = InitialValue(defaultValue)
-        self.initial = initial
-        ownCore = .inMemory(defaultValue, key: key, isDirect: false, initial: initial)
+        initial = InitialValue(defaultValue)
+        ownCore = .inMemory(
+            defaultValue,
+            key: key,
+            isDirect: check == nil,
+            isTracked: true,
+            initial: initial
+        )
         ownRegistration = Registration(ownCore, ChangeQueue())
         self.check = check
         connect(ownRegistration)
@@ -185,7 +191,12 @@ open class StateContainer<Value: Sendable, Failure: Error>: @unchecked Sendable 
                     + "gone: call StateScope.expect() at the start of the program"
             )
         }
-        return .inMemory(value, key: key, isDirect: ownCore.isDirect)
+        return .inMemory(
+            value,
+            key: key,
+            isDirect: ownCore.isDirect,
+            isTracked: ownCore.isTracked
+        )
     }
 
     // MARK: Changing

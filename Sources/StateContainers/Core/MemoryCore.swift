@@ -7,9 +7,16 @@ extension StateCore {
         _ value: Value,
         key: Key,
         isDirect: Bool,
+        isTracked: Bool,
         initial: InitialValue<Value>? = nil
     ) -> StateCore {
-        let core = StateCore(value, key: key, revision: .memoryStart, isDirect: isDirect)
+        let core = StateCore(
+            value,
+            key: key,
+            revision: .memoryStart,
+            isDirect: isDirect,
+            isTracked: isTracked
+        )
         core.published.withLock { $0.initial = initial }
         return core
     }

@@ -34,6 +34,7 @@ final class PartCore<Whole: Sendable, Part: Equatable & Sendable>: StateCore<Par
             key: whole.key,
             revision: revision,
             isDirect: false,
+            isTracked: true,
             isPart: true
         )
         queue.part = self
@@ -48,9 +49,9 @@ final class PartCore<Whole: Sendable, Part: Equatable & Sendable>: StateCore<Par
         return (marked { value[keyPath: path] }, revision)
     }
 
-    override func readPart() -> Part {
-        track(\.self)
-        return latest().value
+    /// Tracked as a part of the whole, which outlives a part that is made to be read once.
+    override func track<Member>(_ path: any KeyPath<Part, Member> & Sendable) {
+        whole.track(joined(self.path, path))
     }
 
     /// The value, and the revision at which the part got it, or at which the first one asked.

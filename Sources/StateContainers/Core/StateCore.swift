@@ -98,6 +98,8 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
     ///
     /// A `deinit` can run any code, so a value that a change replaces is released after the locks.
     @usableFromInline final let ownsObjects: Bool
+    /// Whether a read is noted for the Observation library.
+    @usableFromInline final let isTracked: Bool
     /// Whether the value is a part of another one, which may be newer.
     @usableFromInline final let isPart: Bool
     package final let key: Key
@@ -107,11 +109,13 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
         key: Key,
         revision: Revision,
         isDirect: Bool,
+        isTracked: Bool,
         isPart: Bool = false
     ) {
         published = StateLock(Published(value, revision))
         self.isDirect = isDirect
         ownsObjects = !_isPOD(Value.self) && TypeFacts.of(Value.self).mayOwnObjects
+        self.isTracked = isTracked
         self.isPart = isPart
         self.key = key
     }
@@ -121,15 +125,27 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
     @inlinable
     final func read() -> Value {
         checkBody()
-        if isPart { return readPart() }
+        if isTracked { return readTracked() }
         return published.withLock { $0.value }
     }
 
-    /// The value of a part; for whoever reads it, it is tracked by the Observation library.
     @usableFromInline
-    func readPart() -> Value { latest().value }
+    final func readTracked() -> Value {
+        track(\.self)
+        return latest().value
+    }
+
+    /// Records that the caller reads the part at `path`, for the Observation library.
+    ///
+    /// Does nothing unless the caller is in `withObservationTracking` or the like: else every read
+    /// would make the core publish its changes.
+    func track<Member>(_ path: any KeyPath<Value, Member> & Sendable) {
+        checkBody()
+        if TrackingProbe.isTracking { tracker.access(path) }
+    }
 
     /// The value and revision that a read finds.
+    @usableFromInline
     func latest() -> (value: Value, revision: Revision) {
         published.withLock { ($0.value, $0.revision) }
     }
@@ -141,10 +157,20 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
 
     @inlinable
     final func read<R, E: Error>(_ body: (borrowing Value) throws(E) -> R) throws(E) -> R {
+        if isTracked { noteRead() }
+        return try readInPlace(body)
+    }
+
+    @usableFromInline
+    final func noteRead() { track(\.self) }
+
+    /// The same, of which the Observation library learns nothing.
+    @inlinable
+    final func readInPlace<R, E: Error>(_ body: (borrowing Value) throws(E) -> R) throws(E) -> R {
         checkBody()
         let owner = Unmanaged.passUnretained(self).toOpaque()
         if isPart {
-            let value = readPart()
+            let value = latest().value
             clinux_set_body(owner)
             defer { clinux_set_body(nil) }
             return try body(value)

@@ -73,6 +73,16 @@ final class Tracker<Value: Sendable>: Sendable, Observable {
     }
 }
 
+/// The path of a part of a part.
+func joined<Root, Part, Member>(
+    _ path: any KeyPath<Root, Part> & Sendable,
+    _ inner: any KeyPath<Part, Member> & Sendable
+) -> any KeyPath<Root, Member> & Sendable {
+    let whole = (path as KeyPath<Root, Part>).appending(path: inner as KeyPath<Part, Member>)
+    // It captures what the two capture, which are `Sendable`; that word changes no representation.
+    return unsafeBitCast(whole, to: (any KeyPath<Root, Member> & Sendable).self)
+}
+
 /// A key path of any part.
 struct PathID: Hashable, Sendable {
     let path: any AnyKeyPath & Sendable
@@ -88,7 +98,7 @@ struct PathID: Hashable, Sendable {
 ///
 /// The Observation library does not say so. But where it tracks, it puts the key path of an access
 /// into a set, and so asks for the hash of its arguments.
-private final class TrackingProbe: Observable, Sendable {
+final class TrackingProbe: Observable, Sendable {
     private struct Argument: Hashable, Sendable {
         static let count = Atomic(0)
 
@@ -122,15 +132,6 @@ private final class TrackingQueue<Value: Sendable>: ChangeQueue, @unchecked Send
 }
 
 extension StateCore {
-    /// Records that the caller reads the part at `path`, for the Observation library.
-    ///
-    /// Does nothing unless the caller is in `withObservationTracking` or the like: else every read
-    /// would make the core publish its changes.
-    final func track<Member>(_ path: any KeyPath<Value, Member> & Sendable) {
-        checkBody()
-        if TrackingProbe.isTracking { tracker.access(path) }
-    }
-
     /// The tracker, made on first access; from then on changes are published.
     final var tracker: Tracker<Value> {
         checkBody()
@@ -153,7 +154,7 @@ extension StateContainer {
         _ path: any KeyPath<Value, Member> & Sendable
     ) -> Member {
         core.track(path)
-        return withValue { $0[keyPath: path] }
+        return withCore { $0.readInPlace { $0[keyPath: path] } }
     }
 }
 

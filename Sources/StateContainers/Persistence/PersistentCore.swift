@@ -71,7 +71,7 @@ package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>,
         let start = Revision(epoch: hub.keyspace.epoch, number: 0)
         head = StateLock(Head(stored: Stored(value: defaultValue, revision: start)))
         failure = MonitoredState(nil, key: key)
-        super.init(defaultValue, key: key, revision: start, isDirect: false)
+        super.init(defaultValue, key: key, revision: start, isDirect: false, isTracked: true)
     }
 
     /// The core of a key, shared by all containers of it; its value may not have arrived yet.

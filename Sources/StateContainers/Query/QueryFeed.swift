@@ -74,7 +74,7 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob, Observable {
 
     init(_ query: StateQuery<Value>) {
         self.query = query
-        let core = StateCore.inMemory(QueryRows<Value>(), key: .queryName, isDirect: false)
+        let core = StateCore.inMemory(QueryRows<Value>(), key: .queryName, isDirect: false, isTracked: false)
         rows = MonitoredContainer(core: core, check: nil)
     }
 

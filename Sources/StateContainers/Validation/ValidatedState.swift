@@ -28,7 +28,18 @@ extension StateContainer where Failure == StateError, Value: Validatable {
     /// - Throws: ``StateError/Code/rejected``, with the issues of `defaultValue`. `modify` throws
     ///   the same for an invalid value; the container's value is then unchanged.
     public convenience init(_ defaultValue: Value, key: Key) throws(StateError) {
-        try self.init(defaultValue, key: key) { (value) throws(StateError) in
+        try defaultValue.requireValid()
+        self.init(startingWith: defaultValue, key: key)
+    }
+
+    /// Makes a container in memory that refuses invalid values, but may begin with one: the empty
+    /// value that a person has yet to fill in.
+    ///
+    /// - Parameters:
+    ///   - value: The value until the first change, valid or not.
+    ///   - key: The name in messages; containers with the same key are independent.
+    public convenience init(startingWith value: Value, key: Key) {
+        self.init(trackedInMemory: value, key: key) { (value) throws(StateError) in
             try value.requireValid()
         }
     }
