@@ -23,7 +23,7 @@ struct StandardForm<Value: Codable & Sendable>: Sendable {
         if optional?.isAbsent(value) == true { return nil }
         do {
             let encoder = ValueEncoder(at: nil)
-            try value.encode(to: encoder)
+            try encoder.encode(value)
             guard let encoded = encoder.value else {
                 throw encoder.fault(value, "it encodes nothing")
             }
@@ -45,12 +45,7 @@ struct StandardForm<Value: Codable & Sendable>: Sendable {
         }
         do {
             if version > 1 { return try decodeVersioned(bytes) }
-            if isBare {
-                let decoder = StoredDecoder(bytes, isPresent: optional != nil)
-                let value = try Value(from: decoder)
-                try decoder.checkWasRead()
-                return (value, nil)
-            }
+            if isBare { return (try decodeBare(bytes), nil) }
             let document = try JSONDocument.read(bytes)
             try StoredVersion.check(StoredVersion.of(document), atMost: 1)
             return (try decode(document, 0), nil)
@@ -59,8 +54,15 @@ struct StandardForm<Value: Codable & Sendable>: Sendable {
         }
     }
 
+    private func decodeBare(_ bytes: [UInt8]) throws -> Value {
+        let decoder = StoredDecoder(bytes, isPresent: optional != nil)
+        let value = try decoder.decode(Value.self)
+        try decoder.checkWasRead()
+        return value
+    }
+
     private func decode(_ document: JSONDocument, _ place: Int) throws -> Value {
-        try Value(from: ValueDecoder(document, place, at: nil, isPresent: optional != nil))
+        try ValueDecoder(document, place, at: nil, isPresent: optional != nil).decode(Value.self)
     }
 
     private func decodeVersioned(_ bytes: [UInt8]) throws -> StateCodec<Value>.Stored {
@@ -101,7 +103,14 @@ struct StandardForm<Value: Codable & Sendable>: Sendable {
                 throw StateError(.undecodable, "the migration \(step) fails: \(error)")
             }
         }
-        return try decode(JSONDocument.read(value.text()), 0)
+        let text = try value.text()
+        switch value {
+        case .null, .bool, .number:
+            // What was stored bare may have been a string, or base64, that looks like a number.
+            if isBare { return try decodeBare(text) }
+        case .string, .array, .object: break
+        }
+        return try decode(JSONDocument.read(text), 0)
     }
 }
 
