@@ -11,10 +11,13 @@ struct StandardForm<Value: Codable & Sendable>: Sendable {
     private let optional: (any AbsentValue.Type)?
     /// Whether a scalar is stored bare, not as JSON.
     private let isBare: Bool
+    /// Whether objects and arrays are written for people: over several lines.
+    private let isIndented: Bool
 
-    init(_ version: Int, _ migrations: [StateMigration]) {
+    init(_ version: Int, _ migrations: [StateMigration], isIndented: Bool = false) {
         self.version = version
         self.migrations = migrations
+        self.isIndented = isIndented
         optional = Value.self as? any AbsentValue.Type
         isBare = optional?.isNested != true
     }
@@ -35,7 +38,11 @@ struct StandardForm<Value: Codable & Sendable>: Sendable {
 
     private func text(of value: EncodedValue) throws(StateError) -> [UInt8] {
         if isBare, case .string(let text) = value { return Array(text.utf8) }
-        return try JSONWriter.text(value)
+        guard isIndented else { return try JSONWriter.text(value) }
+        switch value {
+        case .array, .object: return try JSONWriter.text(value, isIndented: true) + [0x0A]
+        default: return try JSONWriter.text(value)
+        }
     }
 
     func decode(_ bytes: [UInt8]?) throws(StateError) -> StateCodec<Value>.Stored {
@@ -143,8 +150,11 @@ extension Optional: AbsentValue {
 
 extension JSONWriter {
     /// The JSON text of `value`.
-    static func text(_ value: EncodedValue) throws(StateError) -> [UInt8] {
-        var writer = JSONWriter()
+    static func text(
+        _ value: EncodedValue,
+        isIndented: Bool = false
+    ) throws(StateError) -> [UInt8] {
+        var writer = JSONWriter(isIndented: isIndented)
         writer.append(value)
         return try writer.text()
     }

@@ -17,6 +17,9 @@ extension StateCodec where Value: Codable & Sendable {
     /// An Optional of an Optional is always stored as JSON, so `.some(nil)` is `null` and a string
     /// has quotes.
     ///
+    /// In the files of a ``StateDirectory``, an object or an array has a line for each element, and
+    /// a line break at its end.
+    ///
     /// Reading is lenient: a number may have white space around it, as `echo` leaves it, a `+`, or
     /// leading zeros; a date may have an offset from UTC, a space in place of its `T`, and lower
     /// case; base64 may have line breaks and no padding; a `Decimal` may be in quotes. If an
@@ -61,7 +64,12 @@ extension StateCodec where Value: Codable & Sendable {
             return codec
         }
         let form = StandardForm<Value>(version, migrations)
-        return StateCodec(encode: form.encode, decodeStored: form.decode)
+        var codec = StateCodec(encode: form.encode, decodeStored: form.decode)
+        codec.inFiles = {
+            let form = StandardForm<Value>(version, migrations, isIndented: true)
+            return StateCodec(encode: form.encode, decodeStored: form.decode)
+        }
+        return codec
     }
 }
 
