@@ -15,7 +15,7 @@ extension StateCodec where Value: Codable & Sendable {
     /// the years 0000 to 9999.
     ///
     /// An Optional of an Optional is always stored as JSON, so `.some(nil)` is `null` and a string
-    /// has quotes.
+    /// has quotes. As a member or element of another value, `.some(nil)` comes back as nil.
     ///
     /// In the files of a ``StateDirectory``, an object or an array has a line for each element, and
     /// a line break at its end.
