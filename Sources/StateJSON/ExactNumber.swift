@@ -15,7 +15,7 @@ package struct ExactNumber: Hashable, Sendable {
     /// The number of digits.
     private let count: Int
     /// The power of ten by which the digits are multiplied.
-    private let exponent: Int
+    package let exponent: Int
 
     /// Beyond every meaningful exponent; small enough to be added to.
     private static let exponentLimit = 1 << 40

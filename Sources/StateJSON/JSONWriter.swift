@@ -1,13 +1,16 @@
 package import StateModel
 
-/// Writes JSON without white space.
+/// Writes JSON: without white space, or over several lines.
 package struct JSONWriter {
     private var bytes: [UInt8] = []
     /// Whether something was left out because it is nested too deep.
     private var isTooDeep = false
     private var depth = 0
+    private let isIndented: Bool
 
-    package init() {}
+    /// If `isIndented`, each element and member has a line of its own, indented by 2 spaces for each
+    /// array and object around it.
+    package init(isIndented: Bool = false) { self.isIndented = isIndented }
 
     /// The text.
     ///
@@ -41,15 +44,24 @@ package struct JSONWriter {
         for element in elements {
             if !isFirst { bytes.append(UInt8(ascii: ",")) }
             isFirst = false
+            breakLine(depth)
             appendElement(&self, element)
         }
+        if !isFirst { breakLine(depth - 1) }
         bytes.append(UInt8(ascii: end))
+    }
+
+    private mutating func breakLine(_ depth: Int) {
+        guard isIndented else { return }
+        bytes.append(UInt8(ascii: "\n"))
+        bytes += repeatElement(UInt8(ascii: " "), count: 2 * depth)
     }
 
     /// Appends the name of a member and its colon.
     package mutating func append(name: String) {
         append(string: name)
         bytes.append(UInt8(ascii: ":"))
+        if isIndented { bytes.append(UInt8(ascii: " ")) }
     }
 
     /// Appends a string; only `"`, `\` and control characters are escaped.

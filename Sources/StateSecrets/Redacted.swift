@@ -34,13 +34,16 @@ extension Redacted: CustomStringConvertible, CustomDebugStringConvertible, Custo
 
 extension Redacted: Codable {
     /// Reads the value.
-    public init(from decoder: any Decoder) throws { wrappedValue = try Value(from: decoder) }
+    public init(from decoder: any Decoder) throws {
+        wrappedValue = try decoder.singleValueContainer().decode(Value.self)
+    }
 
     /// Writes the value, if what is encoded will be sealed.
     ///
     /// - Throws: `EncodingError` outside of a sealing codec: the value would be readable.
     public func encode(to encoder: any Encoder) throws {
         try Sealing.checkSealed("•••", encoder)
-        try wrappedValue.encode(to: encoder)
+        var container = encoder.singleValueContainer()
+        try container.encode(wrappedValue)
     }
 }

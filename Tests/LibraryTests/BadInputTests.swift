@@ -51,7 +51,8 @@ struct BadInputTests {
         #expect(try text("settings") == content)
         try state.replace(Settings(name: "c"))
         #expect(state.status == .current)
-        #expect(try text("settings") == #"{"name":"c","sizes":[1,2]}"#)
+        let lines = ["{", #"  "name": "c","#, #"  "sizes": ["#, "    1,", "    2", "  ]", "}", ""]
+        #expect(try text("settings") == lines.joined(separator: "\n"))
     }
 
     @Test func `a directory in the place of a file refuses its writer, and stays`() throws {

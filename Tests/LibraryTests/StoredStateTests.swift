@@ -41,6 +41,23 @@ struct StoredStateTests {
         #expect(try runCommand("cat", [path("conf/ui/theme")]).text == "green")
     }
 
+    @Test func `a nil in an Optional outlives its container, in memory, a file and a database`()
+        throws
+    {
+        func check(_ open: () throws -> PersistentState<Int??>) throws {
+            for value: Int?? in [.some(nil), 5, .some(nil)] {
+                try open() ~> value
+                let state = try open()
+                #expect(state.value == value)
+                #expect(state.origin == .stored)
+            }
+        }
+        let memory = try LocalKeyspace(backing: MemoryBacking())
+        try check { try PersistentState(nil, key: "n", in: memory) }
+        try check { try FileState(nil, key: "n", in: StateDirectory(path: path("conf"))) }
+        try check { try SQLiteState(nil, key: "n", in: SQLiteDatabase(path: path("nested.db"))) }
+    }
+
     @Test func `a database that another process has open is locked, with its pid`() throws {
         let writer = try program("transfer", "database", path("app.db"))
         _ = try writer.nextLine()

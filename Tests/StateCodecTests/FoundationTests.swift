@@ -23,6 +23,22 @@ import Testing
         #expect(FoundationCase.texts.count >= 60)
     }
 
+    @Test func `dates and data are written as Foundation writes them by its standard forms`() throws
+    {
+        struct Record: Codable, Equatable {
+            var date = Date(timeIntervalSinceReferenceDate: 817_631_480)
+            var data = Data([0, 255])
+        }
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        encoder.dateEncodingStrategy = .iso8601
+        let theirs = [UInt8](try encoder.encode(Record()))
+        #expect(try StateCodec<Record>.standard.encode(Record()) == theirs)
+        let decoder = JSONDecoder()
+        decoder.dateDecodingStrategy = .iso8601
+        #expect(try decoder.decode(Record.self, from: Data(theirs)) == Record())
+    }
+
     @Test func `a comma after the last element is refused, where Foundation takes it`() throws {
         let text = Array("[1,]".utf8)
         #expect(try JSONDecoder().decode([Int].self, from: Data(text)) == [1])
@@ -131,7 +147,7 @@ extension FoundationCase {
         value(Shape.circle(1.5)), value(Shape.square(side: 1, name: "s")), value(Shape.none),
         value(Shape.group([.none, .group([])])), value(Nested()), value(Silent()),
         value(Deep(depth: 1)), value(Deep(depth: 500)), value(0..<5), value(1...9),
-        value(Date(timeIntervalSinceReferenceDate: 12_345.678)),
+        value(UUID()), value(Decimal(string: "12.5")), value(URL(string: "https://a.b/c?d#e")),
         value(Dictionary(uniqueKeysWithValues: (0..<100).map { ("key\($0)", $0) })),
         object { Derived(isFlat: true) }, object { Derived(isFlat: false) },
     ]

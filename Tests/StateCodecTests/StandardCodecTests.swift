@@ -43,6 +43,14 @@ import Testing
         for value: [UInt8]?? in [.none, .some(nil), [1]] { try expectSame(value) }
     }
 
+    @Test func `inside of another value, a nil in an Optional is nil, as by Foundation`() throws {
+        struct Box: Codable, Hashable, Sendable { var inner: Int?? }
+        let stored = try StateCodec<Box>.standard.encode(Box(inner: .some(nil)))
+        #expect(try StateCodec<Box>.standard.decode(stored) == Box(inner: .none))
+        let list = try StateCodec<[Int??]>.standard.encode([.some(nil)])
+        #expect(try StateCodec<[Int??]>.standard.decode(list) == [.none])
+    }
+
     @Test func `an Optional string may be the word null`() throws {
         #expect(try stored(String?.some("null")) == "null")
         try expectSame(String?.some("null"))

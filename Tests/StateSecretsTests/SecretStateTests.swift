@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import StateSQLite
 import StateSecrets
@@ -120,6 +121,15 @@ struct SecretStateTests {
             try keyspace.apply([.set("a", Array(sealed.prefix(count)))])
             #expect(throws: StateError.self) { try open("a", key) }
         }
+    }
+
+    @Test func `a member that becomes secret is read as it was`() throws {
+        struct Open: Codable { var born = Date(timeIntervalSinceReferenceDate: 0.5) }
+        struct Hidden: Codable { @Redacted var born = Date.distantPast }
+        let open = StateCodec<Open>.standard.sealed(with: key, for: "a")
+        let hidden = StateCodec<Hidden>.standard.sealed(with: key, for: "a")
+        #expect(try hidden.decode(open.encode(Open())).born == Open().born)
+        #expect(try open.decode(hidden.encode(Hidden())).born == .distantPast)
     }
 
     @Test func `no two sealed values are equal`() throws {

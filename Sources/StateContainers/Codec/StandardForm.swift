@@ -11,10 +11,13 @@ struct StandardForm<Value: Codable & Sendable>: Sendable {
     private let optional: (any AbsentValue.Type)?
     /// Whether a scalar is stored bare, not as JSON.
     private let isBare: Bool
+    /// Whether objects and arrays are written for people: over several lines.
+    private let isIndented: Bool
 
-    init(_ version: Int, _ migrations: [StateMigration]) {
+    init(_ version: Int, _ migrations: [StateMigration], isIndented: Bool = false) {
         self.version = version
         self.migrations = migrations
+        self.isIndented = isIndented
         optional = Value.self as? any AbsentValue.Type
         isBare = optional?.isNested != true
     }
@@ -23,7 +26,7 @@ struct StandardForm<Value: Codable & Sendable>: Sendable {
         if optional?.isAbsent(value) == true { return nil }
         do {
             let encoder = ValueEncoder(at: nil)
-            try value.encode(to: encoder)
+            try encoder.encode(value)
             guard let encoded = encoder.value else {
                 throw encoder.fault(value, "it encodes nothing")
             }
@@ -35,7 +38,11 @@ struct StandardForm<Value: Codable & Sendable>: Sendable {
 
     private func text(of value: EncodedValue) throws(StateError) -> [UInt8] {
         if isBare, case .string(let text) = value { return Array(text.utf8) }
-        return try JSONWriter.text(value)
+        guard isIndented else { return try JSONWriter.text(value) }
+        switch value {
+        case .array, .object: return try JSONWriter.text(value, isIndented: true) + [0x0A]
+        default: return try JSONWriter.text(value)
+        }
     }
 
     func decode(_ bytes: [UInt8]?) throws(StateError) -> StateCodec<Value>.Stored {
@@ -45,12 +52,7 @@ struct StandardForm<Value: Codable & Sendable>: Sendable {
         }
         do {
             if version > 1 { return try decodeVersioned(bytes) }
-            if isBare {
-                let decoder = StoredDecoder(bytes, isPresent: optional != nil)
-                let value = try Value(from: decoder)
-                try decoder.checkWasRead()
-                return (value, nil)
-            }
+            if isBare { return (try decodeBare(bytes), nil) }
             let document = try JSONDocument.read(bytes)
             try StoredVersion.check(StoredVersion.of(document), atMost: 1)
             return (try decode(document, 0), nil)
@@ -59,8 +61,15 @@ struct StandardForm<Value: Codable & Sendable>: Sendable {
         }
     }
 
+    private func decodeBare(_ bytes: [UInt8]) throws -> Value {
+        let decoder = StoredDecoder(bytes, isPresent: optional != nil)
+        let value = try decoder.decode(Value.self)
+        try decoder.checkWasRead()
+        return value
+    }
+
     private func decode(_ document: JSONDocument, _ place: Int) throws -> Value {
-        try Value(from: ValueDecoder(document, place, at: nil, isPresent: optional != nil))
+        try ValueDecoder(document, place, at: nil, isPresent: optional != nil).decode(Value.self)
     }
 
     private func decodeVersioned(_ bytes: [UInt8]) throws -> StateCodec<Value>.Stored {
@@ -101,7 +110,14 @@ struct StandardForm<Value: Codable & Sendable>: Sendable {
                 throw StateError(.undecodable, "the migration \(step) fails: \(error)")
             }
         }
-        return try decode(JSONDocument.read(value.text()), 0)
+        let text = try value.text()
+        switch value {
+        case .null, .bool, .number:
+            // What was stored bare may have been a string, or base64, that looks like a number.
+            if isBare { return try decodeBare(text) }
+        case .string, .array, .object: break
+        }
+        return try decode(JSONDocument.read(text), 0)
     }
 }
 
@@ -134,8 +150,11 @@ extension Optional: AbsentValue {
 
 extension JSONWriter {
     /// The JSON text of `value`.
-    static func text(_ value: EncodedValue) throws(StateError) -> [UInt8] {
-        var writer = JSONWriter()
+    static func text(
+        _ value: EncodedValue,
+        isIndented: Bool = false
+    ) throws(StateError) -> [UInt8] {
+        var writer = JSONWriter(isIndented: isIndented)
         writer.append(value)
         return try writer.text()
     }

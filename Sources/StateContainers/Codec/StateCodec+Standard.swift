@@ -6,17 +6,29 @@ extension StateCodec where Value: Codable & Sendable {
     ///
     /// A value that encodes as one string, number or Boolean is stored bare: `dark`, `0.5`, `true`.
     /// `[UInt8]` is stored as the bytes themselves. Everything else is JSON with sorted names. A
-    /// nil Optional removes the entry. An Optional of an Optional is always stored as JSON, so
-    /// `.some(nil)` is `null` and a string has quotes.
+    /// nil Optional removes the entry.
+    ///
+    /// Foundation's types are stored as a person types them: a `Date` as ISO 8601 in UTC, such as
+    /// `2026-11-29T07:51:20Z`, with as many fraction digits as give the same `Double` back; `Data`
+    /// as base64; a `Decimal` as a number with all its digits; a `URL` as its absolute text. They
+    /// are bare, too, and inside of JSON they are strings, a `Decimal` a number. A date must be in
+    /// the years 0000 to 9999.
+    ///
+    /// An Optional of an Optional is always stored as JSON, so `.some(nil)` is `null` and a string
+    /// has quotes. As a member or element of another value, `.some(nil)` comes back as nil.
+    ///
+    /// In the files of a ``StateDirectory``, an object or an array has a line for each element, and
+    /// a line break at its end.
     ///
     /// Reading is lenient: a number may have white space around it, as `echo` leaves it, a `+`, or
-    /// leading zeros. If an `init(from:)` tries one scalar type after another, it gets the first
-    /// that the text can be read as.
+    /// leading zeros; a date may have an offset from UTC, a space in place of its `T`, and lower
+    /// case; base64 may have line breaks and no padding; a `Decimal` may be in quotes. If an
+    /// `init(from:)` tries one scalar type after another, it gets the first that the text can be
+    /// read as.
     ///
-    /// Foundation's `JSONDecoder` can read the JSON. Types that Foundation treats specially are
-    /// stored as they encode themselves: `Data` is an array of numbers. Arrays and objects may be
-    /// nested 512 deep. A number must be finite. This codec is ``versioned(_:migrations:)`` with
-    /// version 1.
+    /// Foundation's `JSONDecoder` can read the JSON; dates without fraction by its strategy
+    /// `.iso8601`. Arrays and objects may be nested 512 deep. A number must be finite. This codec is
+    /// ``versioned(_:migrations:)`` with version 1.
     public static var standard: StateCodec { versioned(1) }
 
     /// The standard form of a value whose schema has changed.
@@ -52,7 +64,12 @@ extension StateCodec where Value: Codable & Sendable {
             return codec
         }
         let form = StandardForm<Value>(version, migrations)
-        return StateCodec(encode: form.encode, decodeStored: form.decode)
+        var codec = StateCodec(encode: form.encode, decodeStored: form.decode)
+        codec.inFiles = {
+            let form = StandardForm<Value>(version, migrations, isIndented: true)
+            return StateCodec(encode: form.encode, decodeStored: form.decode)
+        }
+        return codec
     }
 }
 

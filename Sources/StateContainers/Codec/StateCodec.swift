@@ -9,6 +9,8 @@ public struct StateCodec<Value>: Sendable {
     private let decoding: @Sendable ([UInt8]?) throws(StateError) -> Stored
     /// Differs between codecs that encrypt with different keys; empty if it does not encrypt.
     package var seal: [UInt8] = []
+    /// The same codec for files that people edit; nil if its bytes are the same there.
+    var inFiles: (@Sendable () -> StateCodec)?
 
     /// A decoded value, and the version that it was migrated from: nil if it had the current
     /// version.
@@ -33,6 +35,13 @@ public struct StateCodec<Value>: Sendable {
     ) {
         encoding = encode
         decoding = decodeStored
+    }
+
+    /// The codec of the entries of `keyspace`: it refuses values with issues, and writes files for
+    /// people.
+    func adapted(to keyspace: any Keyspace) -> StateCodec {
+        guard let inFiles, (keyspace as? LocalKeyspace)?.isInFiles == true else { return checked }
+        return inFiles().checked
     }
 
     /// The bytes of `value`, or nil if the entry is to be removed.

@@ -28,7 +28,7 @@ public struct MigrationForecast: Hashable, Sendable {
         /// The entry has the current version and stays as it is.
         case unchanged
         /// The entry would be migrated from version `from` and written as `bytes`, or removed if
-        /// `bytes` is nil.
+        /// `bytes` is nil. A file would have them over several lines.
         case migrated(from: Int, bytes: [UInt8]?)
         /// The entry cannot be read; a container would leave it as it is.
         case failed(StateError)

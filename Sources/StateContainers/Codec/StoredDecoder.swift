@@ -44,14 +44,23 @@ final class StoredDecoder: Decoder, SingleValueDecodingContainer {
 
     func scalar<T: StoredScalar>(_ type: T.Type) throws -> T {
         wasRead = true
-        guard let value = T(bare: bytes) else {
-            let found = "expected \(T.expectation), found \(StateError.quoted(bytes))"
-            throw DecodingError.typeMismatch(type, .init([], found))
+        guard let value = T(bare: bytes) else { throw mismatch(type, T.expectation) }
+        return value
+    }
+
+    func decode<T: Decodable>(_ type: T.Type) throws -> T {
+        guard let form = FoundationForm.of(type) else { return try T(from: self) }
+        wasRead = true
+        guard let value = form.decoded(type, typed: bytes[...]) else {
+            throw mismatch(type, form.expectation)
         }
         return value
     }
 
-    func decode<T: Decodable>(_ type: T.Type) throws -> T { try T(from: self) }
+    private func mismatch(_ type: any Any.Type, _ expectation: String) -> DecodingError {
+        let found = "expected \(expectation), found \(StateError.quoted(bytes))"
+        return .typeMismatch(type, .init([], found))
+    }
 
     /// Checks that the text is JSON if the value decoded nothing.
     func checkWasRead() throws {

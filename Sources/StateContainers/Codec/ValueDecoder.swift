@@ -55,7 +55,16 @@ final class ValueDecoder: Decoder {
         if type == Bool.self, let value = Bool(element, in: document) {
             return unsafeBitCast(value, to: T.self)
         }
-        return try T(from: ValueDecoder(document, token, at: place()))
+        return try ValueDecoder(document, token, at: place()).decode(type)
+    }
+
+    /// The value of the element; one of Foundation's has the codec's form.
+    func decode<T: Decodable>(_ type: T.Type) throws -> T {
+        guard let form = FoundationForm.of(type) else { return try T(from: self) }
+        guard let value = form.decoded(type, document.tokens[token], in: document) else {
+            throw Self.mismatch(type, form.expectation, document, token, at: codingPath)
+        }
+        return value
     }
 
     /// The scalar value of the element at `token`.

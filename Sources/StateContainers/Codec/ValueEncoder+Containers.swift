@@ -99,5 +99,5 @@ struct SingleValueEncoder: SingleValueEncodingContainer {
         encoder.put(try ValueEncoder.encoded(scalar: value, at: codingPath))
     }
 
-    func encode<T: Encodable>(_ value: T) throws { try value.encode(to: encoder) }
+    func encode<T: Encodable>(_ value: T) throws { try encoder.encode(value) }
 }

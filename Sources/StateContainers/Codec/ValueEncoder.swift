@@ -26,8 +26,17 @@ final class ValueEncoder: Encoder {
         guard (encoder.place?.depth ?? 0) <= JSONDocument.depthLimit else {
             throw encoder.fault(value, "nested deeper than \(JSONDocument.depthLimit)")
         }
-        try value.encode(to: encoder)
+        try encoder.encode(value)
         return encoder.value ?? .object(EncodedObject())
+    }
+
+    /// Encodes the value of this place; one of Foundation's in the codec's form.
+    func encode<T: Encodable>(_ value: T) throws {
+        if let form = FoundationForm.of(T.self) {
+            put(try form.encoded(value, at: place))
+        } else {
+            try value.encode(to: self)
+        }
     }
 
     /// The elements of most arrays and dictionaries, without an encoder for each.

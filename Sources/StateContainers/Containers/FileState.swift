@@ -2,8 +2,9 @@ public import StateEngine
 
 /// A container whose value is a file that people, editors and configuration management can edit.
 ///
-/// The file holds the value as a person would type it. An edit from outside arrives as a change
-/// whose cause is `file`. If the file is removed, the container has its default value.
+/// The file holds the value as a person would type it, an object or an array over several lines. An
+/// edit from outside arrives as a change whose cause is `file`. If the file is removed, the
+/// container has its default value.
 ///
 /// ```swift
 /// let theme = try FileState("blue", key: "ui/theme", in: StateDirectory(path: "conf"))

@@ -66,7 +66,7 @@ package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>,
 
     init(_ defaultValue: Value, key: Key, in hub: KeyspaceHub, codec: StateCodec<Value>) {
         self.hub = hub
-        self.codec = codec.checked
+        self.codec = codec.adapted(to: hub.keyspace)
         self.defaultValue = defaultValue
         let start = Revision(epoch: hub.keyspace.epoch, number: 0)
         head = StateLock(Head(stored: Stored(value: defaultValue, revision: start)))

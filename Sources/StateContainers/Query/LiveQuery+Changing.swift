@@ -93,7 +93,7 @@ extension LiveQuery {
                 "key '\(id)' does not match the query's pattern '\(query.pattern)'"
             )
         }
-        guard let bytes = try query.codec.checked.encode(value) else {
+        guard let bytes = try query.codec.adapted(to: keyspace).encode(value) else {
             throw StateError(.invalidRequest, "a row cannot be nil: delete '\(id)' instead")
         }
         return .set(id, bytes, ifRevision: 0)
@@ -109,7 +109,7 @@ extension LiveQuery {
             throw error.naming(id)
         }
         let result = body(&value)
-        let bytes = try query.codec.checked.encode(value)
+        let bytes = try query.codec.adapted(to: keyspace).encode(value)
         let mutation: Mutation =
             bytes.map { .set(id, $0, ifRevision: entry.revision) }
             ?? .delete(id, ifRevision: entry.revision)

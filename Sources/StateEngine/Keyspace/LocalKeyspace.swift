@@ -30,6 +30,9 @@ public final class LocalKeyspace: WaitableKeyspace {
     /// Whether commits go to storage before they are published.
     package let isPersistent: Bool
 
+    /// Whether each entry is a file, which people edit.
+    package var isInFiles: Bool { backing is FileBacking }
+
     /// Opens the store and reads it.
     ///
     /// It stays open until ``close()``, even if nobody holds the keyspace.

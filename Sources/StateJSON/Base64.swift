@@ -49,6 +49,16 @@ package enum Base64 {
         return bytes
     }
 
+    /// The bytes of a text as a person or a program may have written it: with line breaks and other
+    /// white space, and without padding; nil for any other text.
+    package static func decoded(typed text: some Sequence<UInt8>) -> [UInt8]? {
+        var digits = text.filter { !JSONScanner.isSpace($0) }
+        if digits.last != UInt8(ascii: "=") {
+            digits += repeatElement(UInt8(ascii: "="), count: -digits.count & 3)
+        }
+        return decoded(digits)
+    }
+
     private static let digits = Array(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8
     )
