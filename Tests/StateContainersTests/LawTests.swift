@@ -116,7 +116,7 @@ struct LawTests {
     func `Re-entrant: 1,000 self-caused changes in a row, and the next throws`(
         isInline: Bool
     ) throws {
-        let state = try MonitoredContainer<Int, StateError>(0, key: "loop") {
+        let state = MonitoredContainer<Int, StateError>(trackedInMemory: 0, key: "loop") {
             (_) throws(StateError) in
         }
         let thrown = Observed<StateError?>(nil)

@@ -208,4 +208,19 @@ struct ListenerTests {
         state ~> 2
         #expect(seen.withLock { $0 } == [1])
     }
+
+    @Test func `listeners that come and go leave nothing, and are told in their order`() {
+        let state = MonitoredState(0, key: "many")
+        for _ in 0..<10_000 { state.attach(listener: Listener(on: .inline)) }
+        #expect(state.allListeners.isEmpty)
+        let listeners = (0..<100).map { _ in Listener(on: .inline) }
+        for listener in listeners { state.attach(listener: listener) }
+        for listener in listeners.prefix(70) { state.detach(listener: listener) }
+        #expect(
+            state.allListeners.map(ObjectIdentifier.init)
+                == listeners[70...].map(ObjectIdentifier.init)
+        )
+        state ~> 1
+        #expect(listeners.map(\.told.changes.current.count) == (0..<100).map { $0 < 70 ? 0 : 1 })
+    }
 }

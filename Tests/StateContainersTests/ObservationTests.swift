@@ -3,6 +3,13 @@ import StateContainers
 import StateTestSupport
 import Testing
 
+extension String {
+    fileprivate var tail: String {
+        get { String(dropFirst()) }
+        set { self = String(prefix(1)) + newValue }
+    }
+}
+
 struct ObservationTests {
     private struct Profile: Codable, Hashable, Sendable {
         var name = "Ada"
@@ -128,5 +135,43 @@ struct ObservationTests {
         )
         #expect(player.shown == 7 && stranger.shown == 5)
         #expect(StateStorage.with(first) { Player() }.volume == 7)
+    }
+
+    @Test func `a container that is read without observed is tracked, and so is a part of it`() {
+        let state = MonitoredState(Profile(), key: "profile")
+        let reads: [@Sendable () -> Void] = [
+            { _ = state.value.name }, { state.withValue { _ = $0.name } },
+            { _ = state.scope(\.name).value }, { _ = state.scope(\.name).scope(\.tail).value },
+            { state.scope(\.name).withValue { _ = $0 } },
+            { _ = state.scope(\.name).observed.value },
+            { _ = state.binding(\.name).wrappedValue },
+        ]
+        for (number, read) in reads.enumerated() {
+            #expect(isReported(read) { state ~> { $0.name += "a" } }, "read \(number)")
+        }
+        for read in reads.dropFirst(2) {
+            #expect(!isReported(read) { state ~> { $0.age += 1 } })
+        }
+        #expect(state.scope(\.name).value == "Ada" + String(repeating: "a", count: reads.count))
+    }
+
+    @Test func `a part that is read again and again is tracked once`() {
+        let state = MonitoredState(Profile(), key: "profile")
+        for _ in 0..<1_000 {
+            _ = isReported {
+                _ = state.scope(\.name).value
+            } _: {
+            }
+        }
+        #expect(isReported({ _ = state.scope(\.age).value }) { state ~> { $0.age = 9 } })
+        #expect(!isReported({ _ = state.scope(\.age).value }) { state ~> { $0.name = "b" } })
+    }
+
+    @Test func `a stored container that is read is tracked`() throws {
+        let keyspace = try LocalKeyspace(backing: MemoryBacking())
+        defer { keyspace.close() }
+        let state = try PersistentState(Profile(), key: "profile", in: keyspace)
+        #expect(try isReported({ _ = state.value }) { try state ~> { $0.age = 1 } })
+        #expect(try !isReported({ _ = state.scope(\.name).value }) { try state ~> { $0.age = 2 } })
     }
 }

@@ -17,7 +17,8 @@ struct RefusingContainerTests {
     }
 
     @Test func `where the container refuses, settled throws and no effect starts`() async throws {
-        let home = try MonitoredContainer(0, key: "small") { number throws(StateError) in
+        let home = MonitoredContainer<Int, StateError>(trackedInMemory: 0, key: "small") {
+            number throws(StateError) in
             if number > 2 { throw StateError(.rejected, "\(number) is above 2") }
         }
         let store = Store(home, reducer: Loud())
@@ -44,6 +45,10 @@ struct RefusingContainerTests {
 
         func withValue<R, E: Error>(_ body: (borrowing Int) throws(E) -> R) throws(E) -> R {
             try state.withValue(body)
+        }
+
+        func observedValue<Member>(_ path: any KeyPath<Int, Member> & Sendable) -> Member {
+            state.observedValue(path)
         }
 
         func change<R>(
@@ -86,7 +91,9 @@ struct RefusingContainerTests {
     @Test func `of 1,000 messages in a row that were each sent by a listener the next is refused`()
         async throws
     {
-        let home = try MonitoredContainer(0, key: "loop") { (_: Int) throws(StateError) in }
+        let home = MonitoredContainer<Int, StateError>(trackedInMemory: 0, key: "loop") {
+            (_: Int) throws(StateError) in
+        }
         let store = Store(home, reducer: Loud())
         let (sent, continuation) = AsyncStream.makeStream(of: Sent.self)
         let observation = home.observe(on: .inline, initial: false) { [weak store] change in
