@@ -23,6 +23,9 @@ final class EffectsUnderWay<Feedback: Sendable, Output: Sendable>: Sendable {
 
         var isCancelled: Bool { progress.withLock { $0.isCancelled } }
 
+        /// Whether its operation was started, and was not cancelled since.
+        var isRunning: Bool { progress.withLock { $0.task != nil } }
+
         func cancel() {
             let task = progress.withLock { progress in
                 progress.isCancelled = true
@@ -54,6 +57,8 @@ final class EffectsUnderWay<Feedback: Sendable, Output: Sendable>: Sendable {
     private struct Registered {
         var runs: [Int: Run] = [:]
         var last = 0
+        /// How many operations were started.
+        var started = 0
     }
 
     /// How many operations may run at once.
@@ -73,6 +78,12 @@ final class EffectsUnderWay<Feedback: Sendable, Output: Sendable>: Sendable {
 
     /// Whether another message may start effects.
     var hasRoom: Bool { registered.withLock { $0.runs.count < Self.limit } }
+
+    /// How many operations run and are not cancelled, and how many were started so far.
+    var operationCounts: (running: Int, started: Int) {
+        let (runs, started) = registered.withLock { ($0.runs.values.map { $0 }, $0.started) }
+        return (runs.count { $0.isRunning }, started)
+    }
 
     /// Starts an effect.
     ///
@@ -173,6 +184,7 @@ final class EffectsUnderWay<Feedback: Sendable, Output: Sendable>: Sendable {
             remove(run)
             return []
         }
+        registered.withLock { $0.started += 1 }
         let put = put.withLock { $0 }
         let send = Send<Feedback>(clock: clock, put: { put($0, run) }, begin: clock.start)
         let task = Task {
