@@ -340,7 +340,7 @@ let package = Package(
         ),
         .testTarget(
             name: "MainActorTests",
-            dependencies: ["StateStore", "StateContainers"],
+            dependencies: ["StateStore", "StateTesting", "StateContainers"],
             swiftSettings: tests + [.defaultIsolation(MainActor.self)]
         ),
         .testTarget(

@@ -151,7 +151,7 @@ extension Example {
 
     static let numbersReducer = Example(
         name: "numbers-reducer",
-        summary: "a store with Reducer, Feedback and Effect: the same script, and step by step"
+        summary: "a store with Reducer, Feedback and Effect: the same script, and two kinds of test"
     ) { checks in
         try await Numbers.script(checks, Store(.idle, reducer: NumbersReducer.closures))
         let store = TestStore(.idle, reducer: NumbersReducer.closures)
@@ -160,6 +160,11 @@ extension Example {
         try await store.receive(output: .done)
         try await store.finish()
         checks.expect(true, "each message, state and output was as the test expects")
+        let outcomes = OutcomeTestStore(.idle, reducer: NumbersReducer.closures)
+        await outcomes.send(.load(3))
+        try await outcomes.expect(.state(.loading), .state(.loaded(9)), .output(.done))
+        try await outcomes.finish()
+        checks.expect(true, "so were the states and outputs alone")
     }
 
     static let effectStyles = Example(

@@ -27,6 +27,10 @@ final class EffectsUnderWay<Feedback: Sendable, Output: Sendable>: Sendable {
 
         var isCancelled: Bool { progress.withLock { $0.isCancelled } }
 
+        /// Whether its operation was started, and was not cancelled since; also until the reducer has
+        /// handled what it sent.
+        var isRunning: Bool { progress.withLock { $0.task != nil } }
+
         func cancel() {
             let task = progress.withLock { progress in
                 progress.isCancelled = true
@@ -71,6 +75,8 @@ final class EffectsUnderWay<Feedback: Sendable, Output: Sendable>: Sendable {
         /// The numbers of the runs that have an id.
         var numbers: [EffectID: Set<Int>] = [:]
         var last = 0
+        /// How many operations were started.
+        var started = 0
 
         mutating func add(_ ids: [EffectID], _ sent: Sent) -> Run {
             last += 1
@@ -118,6 +124,12 @@ final class EffectsUnderWay<Feedback: Sendable, Output: Sendable>: Sendable {
 
     /// Whether another message may start effects.
     var hasRoom: Bool { registered.withLock { $0.runs.count < Self.limit } }
+
+    /// How many operations run and are not cancelled, and how many were started so far.
+    var operationCounts: (running: Int, started: Int) {
+        let (runs, started) = registered.withLock { ($0.runs.values.map { $0 }, $0.started) }
+        return (runs.count { $0.isRunning }, started)
+    }
 
     /// Starts an effect.
     ///
@@ -212,6 +224,7 @@ final class EffectsUnderWay<Feedback: Sendable, Output: Sendable>: Sendable {
             endOne(of: run)
             return []
         }
+        registered.withLock { $0.started += 1 }
         let send = Send<Feedback>(
             clock: clock,
             put: { self.put($0, of: run) },

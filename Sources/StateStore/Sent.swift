@@ -81,6 +81,9 @@ public final class Sent: Sendable {
 
     var isCancelled: Bool { progress.withLock { $0.isCancelled } }
 
+    /// Whether ``finished()`` would return at once; for tests.
+    package var isFinished: Bool { progress.withLock { $0.isFinished } }
+
     func begin() { update { $0.pending += 1 } }
 
     func end() { update { $0.pending -= 1 } }

@@ -96,6 +96,9 @@ public final class Store<R: Reducer>: StoreType, Observable {
 
     deinit { effects.cancelAll() }
 
+    /// How many operations run and are not cancelled, and how many were started so far; for tests.
+    package var operationCounts: (running: Int, started: Int) { effects.operationCounts }
+
     // MARK: Reading
 
     /// The current state.

@@ -44,33 +44,39 @@ public struct MigrationTest<Value: Sendable>: Sendable {
     /// value, and is the same value when it has been written and read again.
     ///
     /// - Throws: ``TestFailure``, naming the version.
-    public func check() throws {
+    public func check(
+        fileID: String = #fileID,
+        filePath: String = #filePath,
+        line: Int = #line,
+        column: Int = #column
+    ) throws {
+        let site = CallSite(fileID, filePath, line, column)
         for version in 1...max(1, current) {
             guard let sample = samples[version] else {
-                throw TestFailure("there is no sample of version \(version)")
+                throw site.failure("there is no sample of version \(version)")
             }
-            try check(sample, of: version)
+            try check(sample, of: version, at: site)
         }
         for version in samples.keys.sorted() where version < 1 || version > current {
-            throw TestFailure("there is a sample of version \(version), but \(current) is current")
+            throw site.failure("there is a sample of version \(version), but \(current) is current")
         }
     }
 
-    private func check(_ sample: String, of version: Int) throws {
+    private func check(_ sample: String, of version: Int, at site: CallSite) throws {
         let stored: StateCodec<Value>.Stored
         do throws(StateError) { stored = try codec.decodeStored(Array(sample.utf8)) } catch {
-            throw TestFailure("the sample of version \(version) cannot be read: \(error.message)")
+            throw site.failure("the sample of version \(version) cannot be read: \(error.message)")
         }
         let read = stored.migratedFrom ?? current
         guard read == version else {
-            throw TestFailure("the sample of version \(version) is of version \(read)")
+            throw site.failure("the sample of version \(version) is of version \(read)")
         }
         guard isRight(stored.value) else {
-            throw TestFailure("the sample of version \(version) became \(stored.value)")
+            throw site.failure("the sample of version \(version) became \(stored.value)")
         }
         let again = try codec.decodeStored(codec.encode(stored.value))
         guard again.migratedFrom == nil, isRight(again.value) else {
-            throw TestFailure(
+            throw site.failure(
                 "the value of version \(version) was written and read again as \(again.value)"
             )
         }

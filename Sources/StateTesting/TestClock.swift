@@ -1,4 +1,5 @@
 import StateEngine
+import Synchronization
 
 /// A clock whose time changes only when a test advances it.
 ///
@@ -29,14 +30,30 @@ public final class TestClock: Clock {
     private struct Sleeper {
         let number: Int
         let deadline: Instant
+        let counter: SleeperCounter?
         let continuation: CheckedContinuation<Void, any Error>
     }
 
     private struct Time {
         var now = Instant(offset: .zero)
-        var sleepers: [Sleeper] = []
+        private(set) var sleepers: [Sleeper] = []
         var nextNumber = 0
+
+        mutating func add(_ sleeper: Sleeper) {
+            sleepers.append(sleeper)
+            sleeper.counter?.add(1)
+        }
+
+        mutating func remove(_ number: Int) -> Sleeper? {
+            let place = sleepers.firstIndex { $0.number == number }
+            let sleeper = place.map { sleepers.remove(at: $0) }
+            sleeper?.counter?.add(-1)
+            return sleeper
+        }
     }
+
+    /// Counts the sleepers among the effects of one test store, on whichever clock.
+    @TaskLocal static var counter: SleeperCounter?
 
     private let time = StateLock(Time())
 
@@ -68,19 +85,17 @@ public final class TestClock: Clock {
                     let sleeper = Sleeper(
                         number: number,
                         deadline: deadline,
+                        counter: Self.counter,
                         continuation: continuation
                     )
-                    time.sleepers.append(sleeper)
+                    time.add(sleeper)
                     return false
                 }
                 if isOver { continuation.resume() }
             }
             try Task.checkCancellation()
         } onCancel: {
-            let sleeper = time.withLock { time -> Sleeper? in
-                let place = time.sleepers.firstIndex { $0.number == number }
-                return place.map { time.sleepers.remove(at: $0) }
-            }
+            let sleeper = time.withLock { $0.remove(number) }
             sleeper?.continuation.resume(throwing: CancellationError())
         }
     }
@@ -90,9 +105,10 @@ public final class TestClock: Clock {
     /// Sleepers are woken in the order of their deadlines; those with the same deadline in the
     /// order in which they went to sleep.
     ///
-    /// After each one, other tasks get a chance to run. A sleeper whose deadline has passed does
-    /// not wait.
+    /// Before, and after each one, other tasks get a chance to run. A sleeper whose deadline has
+    /// passed does not wait.
     public func advance(by duration: Duration) async {
+        await Self.letOthersRun()
         let end = now.advanced(by: duration)
         while wakeNext(until: end) { await Self.letOthersRun() }
         time.withLock { $0.now = end }
@@ -121,9 +137,8 @@ public final class TestClock: Clock {
             }
             guard let next = time.sleepers.min(by: order) else { return nil }
             if let end, next.deadline > end { return nil }
-            time.sleepers.removeAll { $0.number == next.number }
             time.now = max(time.now, next.deadline)
-            return next
+            return time.remove(next.number)
         }
         sleeper?.continuation.resume()
         return sleeper != nil
@@ -132,4 +147,13 @@ public final class TestClock: Clock {
     private static func letOthersRun() async {
         for _ in 0..<16 { await Task.yield() }
     }
+}
+
+/// How many tasks sleep.
+final class SleeperCounter: Sendable {
+    private let sleepers = Atomic(0)
+
+    var count: Int { sleepers.load(ordering: .acquiring) }
+
+    func add(_ number: Int) { sleepers.add(number, ordering: .acquiringAndReleasing) }
 }

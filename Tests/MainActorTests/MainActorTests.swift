@@ -1,5 +1,6 @@
 import StateContainers
 import StateStore
+import StateTesting
 import Testing
 
 // This target is isolated to the main actor by default, as an app's may be: what an app writes with
@@ -57,6 +58,32 @@ struct Counting: Reducer {
     }
 }
 
+struct Lamp: Reducer {
+    struct State: Hashable, Sendable { var lit = 0 }
+    enum Input: Sendable { case switchOn }
+    enum Feedback: Hashable, Sendable { case burnt }
+
+    struct Burn: EffectOperation {
+        func run(_ send: Send<Feedback>) async {
+            try? await send.clock.sleep(for: .seconds(1))
+            send(.burnt)
+        }
+    }
+
+    var body: some Reducer<State, Input, Feedback, String> {
+        Reduce { state, message in
+            switch message {
+            case .input(.switchOn):
+                state.lit += 1
+                return .run(Burn())
+            case .feedback(.burnt):
+                state.lit = 0
+                return .output("dark")
+            }
+        }
+    }
+}
+
 struct MainActorTests {
     @Test func `containers, listeners and closures work without a word about isolation`()
         async throws
@@ -83,5 +110,32 @@ struct MainActorTests {
         let store = Store(0, reducer: Counting())
         try await store.send(.add(5)).settled()
         #expect(store.state == 5)
+    }
+
+    @Test func `a test store works without a word about isolation`() async throws {
+        let clock = TestClock()
+        let store = TestStore(Lamp.State(), reducer: Lamp(), clock: clock)
+        var lit = 0
+        try await store.send(.switchOn) {
+            lit += 1
+            $0.lit = lit
+        }
+        await clock.advance(by: .seconds(1))
+        try await store.receive(.burnt) { $0.lit = 0 }
+        try await store.receive(output: "dark")
+        try await store.finish()
+    }
+
+    @Test(.isolatedState) func `states and outputs are tested without a word about isolation`()
+        async throws
+    {
+        let clock = TestClock()
+        let store = OutcomeTestStore(Lamp.State(), reducer: Lamp(), clock: clock)
+        await store.send(.switchOn)
+        try await store.expect(.state(Lamp.State(lit: 1)))
+        await clock.advance(by: .seconds(1))
+        try await store.expect(.state(Lamp.State()), .output("dark"))
+        try await store.finish()
+        #expect(AppState.clicks.value == 0)
     }
 }

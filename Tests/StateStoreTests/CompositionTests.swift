@@ -123,9 +123,7 @@ struct CompositionTests {
         let store = TestStore(Child.State(), reducer: Child(), clock: clock, timeout: .seconds(60))
         try await store.send(.replace(.seconds(5)))
         try await store.send(.replace(.seconds(1)))
-        // An effect begins to sleep when its task runs.
-        let time = Task { while !Task.isCancelled { await clock.run() } }
-        defer { time.cancel() }
+        await clock.advance(by: .seconds(1))
         try await store.receive(.added) { $0.count = 1 }
         try await store.finish()
     }

@@ -50,12 +50,9 @@ struct EffectTests {
         let store = makeStore()
         try await store.send(.inTurn(["a", "b", "c"]))
         try await store.send(.cancel("b"))
-        // An effect lies down to sleep when its task comes to it.
-        let time = Task {
-            while !Task.isCancelled { await clock.run() }
-        }
-        defer { time.cancel() }
+        await clock.advance(by: .seconds(1))
         try await store.receive(.loaded("a")) { $0.loaded = ["a"] }
+        await clock.advance(by: .seconds(1))
         try await store.receive(.loaded("c")) { $0.loaded = ["a", "c"] }
         try await store.receive(output: "done")
         try await store.finish()
