@@ -208,3 +208,85 @@ private final class Pupil: Person {
         #expect(state.value == Span(start: 5, end: 6))
     }
 }
+
+/// Has rules, but nobody was told.
+private struct Unchecked: Codable, Hashable, Sendable {
+    @Min(0) @Max(150) var age = 0
+}
+
+private struct Wrapping: Codable, Hashable, Sendable {
+    var people: [String: [Unchecked?]] = [:]
+}
+
+/// Is not Validatable itself, but parts of it are.
+private struct Form: Codable, Hashable, Sendable {
+    enum Payment: Codable, Hashable, Sendable {
+        case none
+        case to(Address, note: String)
+    }
+
+    var home = Address()
+    var payment = Payment.none
+    var all: Set<Address> = []
+    var pair: Pair? = nil
+
+    struct Pair: Codable, Hashable, Sendable {
+        var first = Address()
+    }
+}
+
+/// No rule is silently off.
+@Suite struct UncheckedRuleTests {
+    private let keyspace: LocalKeyspace
+
+    init() throws { keyspace = try LocalKeyspace(backing: MemoryBacking()) }
+
+    @Test func `a rule in a type that is not Validatable is refused by name, wherever it is`()
+        throws
+    {
+        let errors = [
+            #expect(throws: StateError.self) {
+                try PersistentState(Unchecked(), key: "person", in: keyspace)
+            },
+            #expect(throws: StateError.self) {
+                try PersistentState(Wrapping(), key: "person", in: keyspace)
+            },
+        ]
+        for error in errors {
+            #expect(error?.code == .invalidRequest)
+            let message =
+                "key 'person': 'age' of Unchecked has a rule, '@Min', which nobody checks: "
+                + "declare Unchecked as Validatable"
+            #expect(error?.message == message)
+        }
+        let person = PersistentState(Unchecked(), key: "person", in: StateStorage.inMemory())
+        #expect(throws: StateError.self) { try person.modify { $0.age = 1_000 } }
+        #expect(person.value.age == 0)
+    }
+
+    @Test func `a container in memory of such a type ends the process by name`() async {
+        let result = await #expect(
+            processExitsWith: .failure,
+            observing: [\.standardErrorContent]
+        ) {
+            _ = MonitoredState(Wrapping(), key: "people")
+        }
+        #expect(result.map { said($0, "state 'people'", "'age' of Unchecked", "@Min") } == true)
+    }
+
+    @Test func `a part that is Validatable is checked in a type that is not`() throws {
+        let form = try PersistentState(Form(), key: "form", in: keyspace)
+        let bad = Address(city: "")
+        let changes: [(path: String, change: @Sendable (inout Form) -> Void)] = [
+            ("home/city", { $0.home = bad }),
+            ("payment/to/0/city", { $0.payment = .to(bad, note: "") }),
+            ("all/0/city", { $0.all = [bad] }),
+            ("pair/first/city", { $0.pair = Form.Pair(first: bad) }),
+        ]
+        for (path, change) in changes {
+            let error = #expect(throws: StateError.self) { try form.modify(change) }
+            #expect(error?.issues.map(\.path) == [path])
+        }
+        #expect(form.value == Form())
+    }
+}

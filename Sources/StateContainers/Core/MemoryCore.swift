@@ -10,6 +10,9 @@ extension StateCore {
         isTracked: Bool,
         initial: InitialValue<Value>? = nil
     ) -> StateCore {
+        if let rule = TypeFacts.of(Value.self).uncheckedRule {
+            fatalError("state '\(key)': \(rule)")
+        }
         let core = StateCore(
             value,
             key: key,

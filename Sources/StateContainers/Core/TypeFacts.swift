@@ -12,14 +12,9 @@ struct TypeFacts: Sendable {
     private(set) var mayOwnObjects = false
     /// Whether a part may be ``Validatable``.
     private(set) var mayHaveIssues = false
-    /// The first property with a rule that nobody checks, because its type is not ``Validatable``.
-    private(set) var uncheckedRule: UncheckedRule?
-
-    /// A property with a rule in a type that does not check it.
-    struct UncheckedRule: Sendable {
-        let type: String
-        let property: String
-    }
+    /// Says which property has a rule that nobody checks, because its type is not ``Validatable``;
+    /// nil if there is none.
+    private(set) var uncheckedRule: String?
 
     private static let known = StateLock<[ObjectIdentifier: TypeFacts]>([:])
 
@@ -34,6 +29,13 @@ struct TypeFacts: Sendable {
         facts.visit(type, kind(of: type), checksRules: true, &seen)
         known.withLock { $0[id] = facts }
         return facts
+    }
+
+    /// - Throws: ``StateError/Code/invalidRequest``, naming the property, if `type` has a rule that
+    ///   nobody checks.
+    static func checkRules(of type: Any.Type, for key: Key) throws(StateError) {
+        guard let rule = of(type).uncheckedRule else { return }
+        throw StateError(.invalidRequest, "key '\(key)': \(rule)")
     }
 
     /// Adds what is to be known of a part.
@@ -54,9 +56,11 @@ struct TypeFacts: Sendable {
             return
         }
         let isValidatable = type is any Validatable.Type
-        let isForeign = type is any CustomReflectable.Type
-        if isValidatable || kind == .enum && !isPlain(type) && !isForeign { mayHaveIssues = true }
+        if isValidatable || kind == .enum && !isPlain(type) { mayHaveIssues = true }
         switch kind {
+        // Its fields are its own business, such as Foundation's.
+        case .struct where type is any CustomReflectable.Type:
+            if !isPlain(type) { mayOwnObjects = true }
         case .struct, .tuple, .class:
             // A wrapper is a part of the type that it is used in.
             let checks = type is any ValidatedWrapper.Type ? checksRules : isValidatable
@@ -84,8 +88,10 @@ struct TypeFacts: Sendable {
             kind in
             if part is any ValidatedWrapper.Type, !checksRules, uncheckedRule == nil {
                 // The storage of a wrapped property is named with a `_`.
-                let property = String(String(cString: name).drop { $0 == "_" })
-                uncheckedRule = UncheckedRule(type: "\(type)", property: property)
+                let property = String(cString: name).drop { $0 == "_" }
+                uncheckedRule =
+                    "'\(property)' of \(type) has a rule, '@\("\(part)".prefix { $0 != "<" })', which "
+                    + "nobody checks: declare \(type) as Validatable"
             }
             if !isPlain(part) { ownsByParts = true }
             visit(part, kind, checksRules: checksRules, &seen)

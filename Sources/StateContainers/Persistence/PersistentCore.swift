@@ -81,6 +81,7 @@ package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>,
         _ defaultValue: Value,
         _ codec: StateCodec<Value>
     ) throws(StateError) -> PersistentCore {
+        try TypeFacts.checkRules(of: Value.self, for: key)
         try checkDefault(defaultValue, of: key)
         let hub = KeyspaceHub.of(keyspace)
         let core = try hub.member(on: key) {

@@ -74,7 +74,12 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob, Observable {
 
     init(_ query: StateQuery<Value>) {
         self.query = query
-        let core = StateCore.inMemory(QueryRows<Value>(), key: .queryName, isDirect: false, isTracked: false)
+        let core = StateCore.inMemory(
+            QueryRows<Value>(),
+            key: .queryName,
+            isDirect: false,
+            isTracked: false
+        )
         rows = MonitoredContainer(core: core, check: nil)
     }
 

@@ -27,7 +27,7 @@ extension Validatable {
     public func validate() -> [ValidationIssue] { wrapperIssues() }
 
     /// The violations of the wrappers' rules, in the value and in its `Validatable` parts, also in
-    /// arrays, dictionaries and Optionals.
+    /// collections, Optionals, enumerations and types that are not `Validatable`.
     ///
     /// - Complexity: O(*n*) in the stored properties and elements; it makes one new value for each
     ///   that is `Validatable`.
@@ -72,48 +72,34 @@ private func fieldIssues(_ mine: Mirror, _ model: Mirror?) -> [ValidationIssue] 
 
 /// The issues of a value that is Validatable, or contains such values.
 func nestedIssues(_ value: Any) -> [ValidationIssue] {
+    guard TypeFacts.of(type(of: value)).mayHaveIssues else { return [] }
     if let value = value as? any Validatable { return value.validate() }
-    return (value as? any ValidatableParts)?.partIssues() ?? []
+    if let value = value as? any ValidatableParts { return value.partIssues() }
+    var issues: [ValidationIssue] = []
+    var mirror: Mirror? = Mirror(reflecting: value)
+    while let here = mirror {
+        for (index, part) in here.children.enumerated() {
+            // The fields of a tuple are named with a dot.
+            let name = part.label.map { String($0.drop { $0 == "." }) } ?? "\(index)"
+            issues += nestedIssues(part.value).map { $0.within(name) }
+        }
+        mirror = here.superclassMirror
+    }
+    return issues
 }
 
-/// A collection or Optional, which may contain Validatable values.
+/// A type of the standard library whose values are not where a mirror shows them.
 private protocol ValidatableParts {
-    static var mayHaveIssues: Bool { get }
     func partIssues() -> [ValidationIssue]
 }
 
-/// Whether values of this type may be invalid: decided by the type, so that an array of numbers
-/// costs nothing.
-func mayHaveIssues(_ type: Any.Type) -> Bool {
-    type is any Validatable.Type || (type as? any ValidatableParts.Type)?.mayHaveIssues == true
-}
-
 extension Optional: ValidatableParts {
-    fileprivate static var mayHaveIssues: Bool { StateContainers.mayHaveIssues(Wrapped.self) }
-
-    fileprivate func partIssues() -> [ValidationIssue] {
-        Self.mayHaveIssues ? map { nestedIssues($0) } ?? [] : []
-    }
-}
-
-extension Array: ValidatableParts {
-    fileprivate static var mayHaveIssues: Bool { StateContainers.mayHaveIssues(Element.self) }
-
-    fileprivate func partIssues() -> [ValidationIssue] {
-        guard Self.mayHaveIssues else { return [] }
-        return enumerated().flatMap { index, element in
-            nestedIssues(element).map { $0.within("\(index)") }
-        }
-    }
+    fileprivate func partIssues() -> [ValidationIssue] { map { nestedIssues($0) } ?? [] }
 }
 
 extension Dictionary: ValidatableParts {
-    fileprivate static var mayHaveIssues: Bool { StateContainers.mayHaveIssues(Value.self) }
-
     fileprivate func partIssues() -> [ValidationIssue] {
-        guard Self.mayHaveIssues else { return [] }
-        return map { (name: "\($0.key)", value: $0.value) }.sorted { $0.name < $1.name }.flatMap {
-            member in nestedIssues(member.value).map { $0.within(member.name) }
-        }
+        map { (name: "\($0.key)", value: $0.value) }.sorted { $0.name < $1.name }
+            .flatMap { member in nestedIssues(member.value).map { $0.within(member.name) } }
     }
 }

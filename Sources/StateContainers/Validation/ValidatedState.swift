@@ -52,7 +52,7 @@ extension StateCodec {
     /// - Returns: A codec that throws ``StateError/Code/rejected``, with the issues; this codec if
     ///   no part of the type is ``Validatable``.
     package var checked: StateCodec {
-        guard mayHaveIssues(Value.self) else { return self }
+        guard TypeFacts.of(Value.self).mayHaveIssues else { return self }
         @Sendable func check(_ value: Value) throws(StateError) -> Value {
             let issues = nestedIssues(value)
             if !issues.isEmpty { throw StateError(rejecting: issues) }
