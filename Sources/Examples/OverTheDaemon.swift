@@ -8,7 +8,7 @@ extension Example {
         summary: "a feature that statectl switches on and off while the program runs",
         needs: .daemon
     ) { checks in
-        let darkMode = try await RemoteState.attached(false, key: "examples/feature/darkMode")
+        let darkMode = try await RemoteState(false, key: "examples/feature/darkMode")
         try statectl("set", "examples/feature/darkMode", "true")
         _ = try await darkMode.wait(timeout: .seconds(20)) { $0 }
         checks.expect(darkMode.value, "statectl set … true switches it on")
@@ -28,7 +28,7 @@ extension Example {
         summary: "each change names the process that made it",
         needs: .daemon
     ) { checks in
-        let volume = try await RemoteState.attached(0.5, key: "examples/who/volume")
+        let volume = try await RemoteState(0.5, key: "examples/who/volume")
         let causes = MonitoredState([Cause](), key: "causes")
         let observation = volume.observe(initial: false) { change in
             print("  \(change.old) -> \(change.new) by \(change.cause.command)")

@@ -9,7 +9,7 @@ extension Example {
         needs: .secondProcess
     ) { checks in
         let meeting = try await Meeting("examples/budget-shared")
-        let state = try await RemoteState.attached(
+        let state = try await RemoteState(
             Budget(name: "Shared", limit: 100),
             key: meeting.key("budget")
         )
@@ -44,7 +44,7 @@ extension Example {
         needs: .secondProcess
     ) { checks in
         let meeting = try await Meeting("examples/qbchat-shared")
-        let state = try await RemoteState.attached(QBChat.AppState(), key: meeting.key("state"))
+        let state = try await RemoteState(QBChat.AppState(), key: meeting.key("state"))
         let store = Store(state, reducer: QBChat.reducer)
         let me = Int(getpid())
         let peer = try await meeting.reach(1)
@@ -86,7 +86,7 @@ private struct Meeting: Sendable {
 
     init(_ place: String) async throws {
         self.place = place
-        progress = try await RemoteState.attached([:], key: Key("\(place)/progress"))
+        progress = try await RemoteState([:], key: Key("\(place)/progress"))
         // Processes of an earlier run that ended early.
         let gone = progress.value.keys.filter { kill(pid_t($0), 0) != 0 }
         try await progress.modify { [me] progress in

@@ -41,6 +41,7 @@ public final class RemoteState<Value: Codable & Sendable>: PersistentState<Value
     ///     `limits.graceSeconds`. Nil: as the rule of the key says. Not together with `time`.
     /// - Throws: ``StateError/Code/unreachable`` if no daemon answers; else as
     ///   ``PersistentState/init(_:key:in:codec:durability:acceptsUnreadable:)``.
+    @available(*, noasync, message: "in a task, write try await, which does not block")
     public init(
         _ defaultValue: Value,
         key: Key,
@@ -63,34 +64,27 @@ public final class RemoteState<Value: Codable & Sendable>: PersistentState<Value
         self.expiry = expiry
     }
 
-    /// The same without blocking a thread.
-    public nonisolated(nonsending) static func attached(
+    /// The same in a task, which waits without blocking the thread.
+    public init(
         _ defaultValue: Value,
         key: Key,
         in keyspace: RemoteKeyspace? = nil,
         codec: StateCodec<Value> = .standard,
+        acceptsUnreadable: Bool = false,
         expires time: Duration? = nil,
         lifetime: Lifetime? = nil
-    ) async throws(StateError) -> RemoteState {
-        let expiry = try expiry(time, lifetime)
-        let state = try await RemoteState(
-            attaching: defaultValue,
-            key,
-            .shared(unless: keyspace),
-            codec
-        )
-        state.expiry = expiry
-        return state
-    }
-
-    private init(
-        attaching defaultValue: Value,
-        _ key: Key,
-        _ keyspace: RemoteKeyspace,
-        _ codec: StateCodec<Value>
     ) async throws(StateError) {
-        self.keyspace = keyspace
-        try await super.init(attaching: defaultValue, key: key, in: keyspace, codec: codec)
+        let expiry = try Self.expiry(time, lifetime)
+        let chosen = try RemoteKeyspace.shared(unless: keyspace)
+        self.keyspace = chosen
+        try await super.init(
+            defaultValue,
+            key: key,
+            in: chosen,
+            codec: codec,
+            acceptsUnreadable: acceptsUnreadable
+        )
+        self.expiry = expiry
     }
 }
 
@@ -144,6 +138,19 @@ extension RemoteState {
         var change = plainChange
         change.expiry = try Self.expiry(time, nil)
         return try stateErrors { try commit(change, body).result }
+    }
+
+    /// Replaces the value in a task; the new one expires after a time of its own.
+    ///
+    /// - Throws: Why the change was refused; the value is unchanged.
+    @discardableResult
+    public nonisolated(nonsending) func modify(
+        _ newValue: Value,
+        expires time: Duration
+    ) async throws(StateError) -> Revision {
+        var change = plainChange
+        change.expiry = try Self.expiry(time, nil)
+        return try await commit(change) { $0 = newValue }.revision
     }
 
     /// The same in a task, for an error that `body` throws too: it changes nothing.

@@ -32,6 +32,7 @@ public final class UserDefaultsState<Value: Codable & Sendable>: PersistentState
     ///     container then has the default value, `status` says why, and only `replace(_:)`
     ///     writes.
     /// - Throws: As ``PersistentState/init(_:key:in:codec:durability:acceptsUnreadable:)``.
+    @available(*, noasync, message: "in a task, write try await, which does not block")
     public init(
         _ defaultValue: Value,
         key: Key,
@@ -40,6 +41,23 @@ public final class UserDefaultsState<Value: Codable & Sendable>: PersistentState
         acceptsUnreadable: Bool = false
     ) throws(StateError) {
         try super.init(
+            defaultValue,
+            key: key,
+            in: DefaultsSuites.keyspace(of: suite),
+            codec: codec?.asText ?? .propertyList,
+            acceptsUnreadable: acceptsUnreadable
+        )
+    }
+
+    /// The same in a task, which waits without blocking the thread.
+    public init(
+        _ defaultValue: Value,
+        key: Key,
+        suite: String? = nil,
+        codec: StateCodec<Value>? = nil,
+        acceptsUnreadable: Bool = false
+    ) async throws(StateError) {
+        try await super.init(
             defaultValue,
             key: key,
             in: DefaultsSuites.keyspace(of: suite),

@@ -17,6 +17,7 @@ public final class SQLiteState<Value: Codable & Sendable>: PersistentState<Value
     /// Makes a container of the entry `key` of `database`.
     ///
     /// - Throws: As ``PersistentState/init(_:key:in:codec:durability:acceptsUnreadable:)``.
+    @available(*, noasync, message: "in a task, write try await, which does not block")
     public init(
         _ defaultValue: Value,
         key: Key,
@@ -27,6 +28,26 @@ public final class SQLiteState<Value: Codable & Sendable>: PersistentState<Value
     ) throws(StateError) {
         self.database = database
         try super.init(
+            defaultValue,
+            key: key,
+            in: database.keyspace,
+            codec: codec,
+            durability: durability,
+            acceptsUnreadable: acceptsUnreadable
+        )
+    }
+
+    /// The same in a task, which waits without blocking the thread.
+    public init(
+        _ defaultValue: Value,
+        key: Key,
+        in database: SQLiteDatabase,
+        codec: StateCodec<Value> = .standard,
+        durability: Durability = .synced,
+        acceptsUnreadable: Bool = false
+    ) async throws(StateError) {
+        self.database = database
+        try await super.init(
             defaultValue,
             key: key,
             in: database.keyspace,

@@ -28,6 +28,7 @@ public final class SecretState<Value: Codable & Sendable>: PersistentState<Value
     /// - Throws: ``StateError/Code/undecodable`` if what is stored was changed or encrypted with
     ///   another key; it stays. The same if the key has a container in this process that has another
     ///   secret key, or none. Else as ``PersistentState``.
+    @available(*, noasync, message: "in a task, write try await, which does not block")
     public init(
         _ defaultValue: Value,
         key: Key,
@@ -37,6 +38,24 @@ public final class SecretState<Value: Codable & Sendable>: PersistentState<Value
         acceptsUnreadable: Bool = false
     ) throws(StateError) {
         try super.init(
+            defaultValue,
+            key: key,
+            in: keyspace,
+            codec: codec.sealed(with: secretKey, for: key),
+            acceptsUnreadable: acceptsUnreadable
+        )
+    }
+
+    /// The same in a task, which waits without blocking the thread.
+    public init(
+        _ defaultValue: Value,
+        key: Key,
+        in keyspace: any Keyspace,
+        sealedWith secretKey: SecretKey,
+        codec: StateCodec<Value> = .standard,
+        acceptsUnreadable: Bool = false
+    ) async throws(StateError) {
+        try await super.init(
             defaultValue,
             key: key,
             in: keyspace,

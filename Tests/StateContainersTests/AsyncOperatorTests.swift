@@ -8,7 +8,7 @@ struct AsyncOperatorTests {
     {
         let backing = HeldBacking(isHeld: false)
         let keyspace = try LocalKeyspace(backing: backing)
-        let state = try PersistentState(0, key: "a", in: keyspace, codec: digits)
+        let state = try await PersistentState(0, key: "a", in: keyspace, codec: digits)
         backing.hold()
         let thread = ThreadExecutor()
         let writer = Task(executorPreference: thread) { () -> Int in

@@ -77,7 +77,7 @@ struct DeadlockTests {
             observing: [\.standardErrorContent]
         ) {
             let keyspace = try LocalKeyspace(backing: HeldBacking(isHeld: false))
-            let state = try PersistentState(0, key: "a", in: keyspace, codec: digits)
+            let state = try await PersistentState(0, key: "a", in: keyspace, codec: digits)
             let isDone = Observed(false)
             keyspace.submit([.set("b", [])]) { _ in
                 _ = try? state.modify(1)

@@ -138,7 +138,7 @@ struct FailureTests {
         #expect(throws: StateError.self) { try withTransaction { tx in tx[state] = 2 } }
         await #expect(throws: StateError.self) { try await state.modify(2) }
         try await state.flush()
-        let late = try PersistentState(0, key: "late", in: keyspace, codec: digits)
+        let late = try await PersistentState(0, key: "late", in: keyspace, codec: digits)
         #expect(throws: StateError.self) { try late.modify(2) }
         #expect(state.value == 1)
         #expect(ContinuousClock.now - started < .seconds(10))

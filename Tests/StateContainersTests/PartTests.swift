@@ -120,7 +120,7 @@ struct PartTests {
         async throws
     {
         let keyspace = try LocalKeyspace(backing: MemoryBacking())
-        let stored = try PersistentState(Profile(), key: "profile", in: keyspace)
+        let stored = try await PersistentState(Profile(), key: "profile", in: keyspace)
         let age = stored.scope(\.age)
         try await age ~> 3
         try await age ~> { $0 += 1 }

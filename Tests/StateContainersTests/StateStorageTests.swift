@@ -66,7 +66,7 @@ struct StateStorageTests {
                         let told = Told<Int>()
                         let observation = state.observe(on: .inline, initial: false, told.take)
                         try await state ~> number
-                        try await StateTransaction.run { tx in
+                        try await withTransaction { tx in
                             tx[state] += 1
                             tx[other] += tx[state]
                         }

@@ -21,7 +21,7 @@ struct TransactionBodyTests {
             observing: [\.standardErrorContent]
         ) {
             let (first, second) = (State(0, key: "one/a"), State(1, key: "two/b"))
-            try withTransaction { tx in
+            try await withTransaction { tx in
                 tx[first] = 1
                 tx[first] += second.value
             }
@@ -35,7 +35,7 @@ struct TransactionBodyTests {
             observing: [\.standardErrorContent]
         ) {
             let state = MonitoredState(0, key: "one/a")
-            try withTransaction { tx in tx[state] = state.withValue { $0 + 1 } }
+            try await withTransaction { tx in tx[state] = state.withValue { $0 + 1 } }
         }
         Self.trap(["one/a"], result)
     }
@@ -46,9 +46,9 @@ struct TransactionBodyTests {
             observing: [\.standardErrorContent]
         ) {
             let keyspace = try LocalKeyspace(backing: MemoryBacking())
-            let first = try PersistentState(0, key: "one/a", in: keyspace, codec: digits)
-            let second = try PersistentState(0, key: "two/b", in: keyspace, codec: digits)
-            try await StateTransaction.run { tx in
+            let first = try await PersistentState(0, key: "one/a", in: keyspace, codec: digits)
+            let second = try await PersistentState(0, key: "two/b", in: keyspace, codec: digits)
+            try await withTransaction { tx in
                 tx[first] += 1
                 try second.modify { $0 += 1 }
             }
@@ -62,7 +62,7 @@ struct TransactionBodyTests {
             observing: [\.standardErrorContent]
         ) {
             let (first, second) = (State(0, key: "one/a"), State(1, key: "two/b"))
-            try withTransaction { tx in
+            try await withTransaction { tx in
                 tx[first] += 1
                 try withTransaction { inner in inner[second] += 1 }
             }

@@ -51,13 +51,13 @@ struct TransactionTests {
     @Test func `a transaction of a task is the same`() async throws {
         let keyspace = try LocalKeyspace(backing: MemoryBacking())
         defer { keyspace.close() }
-        let first = try PersistentState(0, key: "a", in: keyspace, codec: digits)
-        let second = try PersistentState(0, key: "b", in: keyspace, codec: digits)
+        let first = try await PersistentState(0, key: "a", in: keyspace, codec: digits)
+        let second = try await PersistentState(0, key: "b", in: keyspace, codec: digits)
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<4 {
                 group.addTask {
                     for _ in 0..<100 {
-                        try? await StateTransaction.run { tx in
+                        try? await withTransaction { tx in
                             tx[first] += 1
                             tx[second] -= 1
                         }

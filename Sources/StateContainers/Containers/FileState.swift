@@ -19,6 +19,7 @@ public final class FileState<Value: Codable & Sendable>: PersistentState<Value>,
     /// Makes a container of the file that `key` names below `directory`.
     ///
     /// - Throws: As ``PersistentState/init(_:key:in:codec:durability:acceptsUnreadable:)``.
+    @available(*, noasync, message: "in a task, write try await, which does not block")
     public init(
         _ defaultValue: Value,
         key: Key,
@@ -29,6 +30,26 @@ public final class FileState<Value: Codable & Sendable>: PersistentState<Value>,
     ) throws(StateError) {
         self.directory = directory
         try super.init(
+            defaultValue,
+            key: key,
+            in: directory.keyspace,
+            codec: codec,
+            durability: durability,
+            acceptsUnreadable: acceptsUnreadable
+        )
+    }
+
+    /// The same in a task, which waits without blocking the thread.
+    public init(
+        _ defaultValue: Value,
+        key: Key,
+        in directory: StateDirectory,
+        codec: StateCodec<Value> = .standard,
+        durability: Durability = .synced,
+        acceptsUnreadable: Bool = false
+    ) async throws(StateError) {
+        self.directory = directory
+        try await super.init(
             defaultValue,
             key: key,
             in: directory.keyspace,

@@ -119,6 +119,17 @@ extension PersistentState {
         try await commit(nil, expected: expected) { $0 = newValue }.revision
     }
 
+    /// Replaces the value even if what is stored cannot be read; see the other form.
+    ///
+    /// - Throws: Why the change was refused; nothing has changed.
+    @discardableResult
+    public nonisolated(nonsending) final func overwrite(
+        _ newValue: Value
+    ) async throws(StateError) -> Revision {
+        let change = Change(durability: durability, replaces: true, expiry: expiry)
+        return try await commit(change) { $0 = newValue }.revision
+    }
+
     /// Waits until storage has every change that was made before the call.
     ///
     /// - Throws: The error of the first of them that failed.
@@ -136,6 +147,14 @@ extension PersistentState {
             durability: durability ?? self.durability,
             expiry: expiry
         )
+        return try await commit(change, body)
+    }
+
+    /// Makes a change whose body cannot throw.
+    package nonisolated(nonsending) final func commit<R>(
+        _ change: Change,
+        _ body: (inout Value) -> R
+    ) async throws(StateError) -> (result: R, revision: Revision) {
         do {
             return try await persistent.commit(change, check: check, body)
         } catch let error as StateError {

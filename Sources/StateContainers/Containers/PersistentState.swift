@@ -39,7 +39,10 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredContainer<Value,
     ///     then holds the default, ``status`` says why, and only ``overwrite(_:)`` writes.
     /// - Throws: ``StateError/Code/undecodable`` or ``StateError/Code/newerFormat`` if the stored
     ///   bytes cannot be read; they stay as they are. ``StateError/Code/typeMismatch`` if the key
-    ///   already has a container of another type. Any error of the keyspace.
+    ///   already has a container of another type. ``StateError/Code/invalidRequest`` if the default
+    ///   of an Optional is not nil, or if the type has a rule that nobody checks. Any error of the
+    ///   keyspace.
+    @available(*, noasync, message: "in a task, write try await, which does not block")
     public init(
         _ defaultValue: Value,
         key: Key,
@@ -92,17 +95,19 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredContainer<Value,
         )
     }
 
-    /// Makes a container without blocking a thread, for a keyspace in another process.
-    package init(
-        attaching defaultValue: Value,
+    /// Makes a container of a key of `keyspace` in a task, which waits for its value without blocking
+    /// the thread; the parameters and errors are those of the other form.
+    public init(
+        _ defaultValue: Value,
         key: Key,
         in keyspace: any Keyspace,
-        codec: StateCodec<Value>,
-        durability: Durability = .synced
+        codec: StateCodec<Value> = .standard,
+        durability: Durability = .synced,
+        acceptsUnreadable: Bool = false
     ) async throws(StateError) {
         let core = try PersistentCore.following(key, in: keyspace, defaultValue, codec)
         await core.loading.wait()
-        try core.checkLoaded(acceptsUnreadable: false)
+        try core.checkLoaded(acceptsUnreadable: acceptsUnreadable)
         self.durability = durability
         self.codec = codec
         self.defaultValue = defaultValue

@@ -23,6 +23,7 @@ import StateEngine
 ///   memory or all in one keyspace. ``StateError/Code/tooBig`` if there are more than
 ///   ``StateTransaction/limit``. Otherwise why the changes were refused. Nothing has changed.
 /// - Complexity: One sync for all changes.
+@available(*, noasync, message: "in a task, write try await withTransaction, which does not block")
 @discardableResult
 public func withTransaction<R>(
     file: StaticString = #fileID,
@@ -35,6 +36,32 @@ public func withTransaction<R>(
         run.checkMayWait()
         let commit = try run.begin(commitsOnCaller: true) { $0.take() }
         run.wait(for: commit)
+        if let done = try run.end(commit) { return done }
+    }
+}
+
+/// The same in a task, which waits without blocking its thread.
+///
+/// If the task is cancelled, the transaction is committed all the same.
+///
+/// - Parameters:
+///   - file: The caller's file, for messages.
+///   - line: The caller's line.
+///   - body: Reads and writes.
+/// - Returns: What `body` returned in the run that was committed.
+/// - Throws: As the other form; nothing has changed.
+@discardableResult
+public nonisolated(nonsending) func withTransaction<R>(
+    file: StaticString = #fileID,
+    line: UInt = #line,
+    _ body: (inout StateTransaction) throws -> R
+) async throws -> R {
+    var patience = StalePatience()
+    while true {
+        var run = try TransactionRun(&patience, TransactionCaller(file, line), body)
+        for entry in run.writtenInKeyspace { await entry.turn.take() }
+        let commit = try run.begin(commitsOnCaller: false) { _ in }
+        await commit?.wait()
         if let done = try run.end(commit) { return done }
     }
 }
