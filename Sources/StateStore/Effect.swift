@@ -13,8 +13,9 @@ public struct Effect<Feedback: Sendable, Output: Sendable>: Sendable {
     let kind: Kind
     private let depth: Int
 
-    /// How deep merged and concatenated effects may be nested in each other. Merged in merged ones,
-    /// and concatenated in concatenated ones, are one level.
+    /// How deep merged and concatenated effects may be nested in each other.
+    ///
+    /// Merged in merged ones, and concatenated in concatenated ones, are one level.
     public static var depthLimit: Int { 1_000 }
 
     private init(kind: Kind, depth: Int = 1) {

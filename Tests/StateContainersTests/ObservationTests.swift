@@ -163,15 +163,39 @@ struct ObservationTests {
             } _: {
             }
         }
-        #expect(isReported({ _ = state.scope(\.age).value }) { state ~> { $0.age = 9 } })
-        #expect(!isReported({ _ = state.scope(\.age).value }) { state ~> { $0.name = "b" } })
+        #expect(
+            isReported {
+                _ = state.scope(\.age).value
+            } _: {
+                state ~> { $0.age = 9 }
+            }
+        )
+        #expect(
+            !isReported {
+                _ = state.scope(\.age).value
+            } _: {
+                state ~> { $0.name = "b" }
+            }
+        )
     }
 
     @Test func `a stored container that is read is tracked`() throws {
         let keyspace = try LocalKeyspace(backing: MemoryBacking())
         defer { keyspace.close() }
         let state = try PersistentState(Profile(), key: "profile", in: keyspace)
-        #expect(try isReported({ _ = state.value }) { try state ~> { $0.age = 1 } })
-        #expect(try !isReported({ _ = state.scope(\.name).value }) { try state ~> { $0.age = 2 } })
+        #expect(
+            try isReported {
+                _ = state.value
+            } _: {
+                try state ~> { $0.age = 1 }
+            }
+        )
+        #expect(
+            try !isReported {
+                _ = state.scope(\.name).value
+            } _: {
+                try state ~> { $0.age = 2 }
+            }
+        )
     }
 }

@@ -41,8 +41,8 @@ public enum StateTrace {
     private static let isOn = Atomic(false)
     private static let current = StateLock<Hook?>(nil)
 
-    /// A structure, because a function that is read out of a lock is wrapped in two more, each time:
-    /// https://github.com/swiftlang/swift/issues/91348
+    // A structure, because a function that is read out of a lock is wrapped in two more, each time:
+    // https://github.com/swiftlang/swift/issues/91348
     private struct Hook: Sendable {
         let call: @Sendable (Event) -> Void
     }

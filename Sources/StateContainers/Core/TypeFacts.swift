@@ -38,10 +38,8 @@ struct TypeFacts: Sendable {
         throw StateError(.invalidRequest, "key '\(key)': \(rule)")
     }
 
-    /// Adds what is to be known of a part.
-    ///
-    /// - Parameter checksRules: Whether the type that the part belongs to checks the rules of its
-    ///   properties.
+    /// Adds what is to be known of a part; `checksRules` says whether the type that the part belongs
+    /// to checks the rules of its properties.
     private mutating func visit(
         _ type: Any.Type,
         _ kind: _MetadataKind,
