@@ -2,6 +2,14 @@ import StateContainers
 import StateTestSupport
 import Testing
 
+private enum Selfish {
+    static let storage: StateStorage = StateStorage("selfish") { () throws(StateError) in
+        _ = theme.value
+        return try LocalKeyspace(backing: MemoryBacking())
+    }
+    static let theme: PersistentState<String> = PersistentState("blue", key: "theme", in: storage)
+}
+
 struct StateStorageTests {
     @Test func `a storage that cannot be opened is met at the first use`() throws {
         let storage = StateStorage.directory("/nonexistent/conf")
@@ -32,6 +40,43 @@ struct StateStorageTests {
         )
         try first.set(5)
         #expect(second.value == 5 && count.current == 1)
+    }
+
+    @Test func `a storage whose closure uses its own container ends the process by name`() async {
+        let result = await #expect(
+            processExitsWith: .failure,
+            observing: [\.standardErrorContent]
+        ) {
+            _ = Selfish.theme.value
+        }
+        #expect(result.map { said($0, "storage 'selfish'", "uses a container in") } == true)
+    }
+
+    @Test func `a storage whose closure uses another container opens`() throws {
+        let path = State("memory", key: "path")
+        let storage = StateStorage("mine") { () throws(StateError) in
+            path.modify { $0 += "/used" }
+            return try LocalKeyspace(backing: MemoryBacking())
+        }
+        let state = PersistentState(1, key: "n", in: storage)
+        #expect(path.value == "memory")
+        try state.set(2)
+        #expect(path.value == "memory/used")
+    }
+
+    @Test func `a subclass of a container in a storage gets changes from elsewhere at once`() throws
+    {
+        final class Audited: PersistentState<Int>, @unchecked Sendable {
+            let told = Observed<[Int]>([])
+            override func didModify(_ change: StateChange<Int>) {
+                super.didModify(change)
+                told.update { $0.append(change.new) }
+            }
+        }
+        let storage = StateStorage.inMemory()
+        let audited = Audited(0, key: "n", in: storage)
+        try PersistentState(0, key: "n", in: storage).set(5)
+        #expect(audited.told.wait { $0 == [5] })
     }
 
     @Test func `containers that name no storage refuse changes until one is chosen`() {

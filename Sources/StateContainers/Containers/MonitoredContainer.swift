@@ -31,9 +31,10 @@ open class MonitoredContainer<Value: Sendable, Failure: Error>: StateContainer<V
     /// Makes a container whose value is in a keyspace, or a part of another value.
     package override init(
         core: StateCore<Value>,
-        check: (@Sendable (Value) throws(StateError) -> Void)?
+        check: StateCore<Value>.Check?,
+        isLate: Bool = false
     ) {
-        super.init(core: core, check: check)
+        super.init(core: core, check: check, isLate: isLate)
     }
 
     /// Delivers the change to the listeners; an override must call super.

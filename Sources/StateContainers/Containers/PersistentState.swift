@@ -18,10 +18,9 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredContainer<Value,
     private final let storage: StateStorage?
     private final let codec: StateCodec<Value>
     private final let defaultValue: Value
-    /// The core and queue outside of scopes, if the container was made in one.
+    /// The core and queue outside of scopes, if the container is in a storage, which is opened at the
+    /// first use.
     private final let outer = LateRegistration<Value>()
-    /// Whether it was made in a scope, which leaves its storage closed.
-    private final let isMadeInScope: Bool
     /// The durability of changes whose call does not name one.
     public final let durability: Durability
     /// When the values of changes end by themselves that do not say it; set by initializers only.
@@ -59,12 +58,13 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredContainer<Value,
         self.codec = codec
         self.defaultValue = defaultValue
         storage = nil
-        isMadeInScope = false
         super.init(core: core, check: nil)
     }
 
-    /// Makes a container of a key of `storage`, for a static property; blocks until its value is
-    /// loaded.
+    /// Makes a container of a key of `storage`, for a static property.
+    ///
+    /// Its first use opens the storage, and blocks until its value is loaded; for a subclass that is
+    /// not the library's, whose `didModify` is to be called, that is now.
     ///
     /// It throws nothing: if the storage cannot be opened, or the stored bytes cannot be read, the
     /// container has its default value, ``status`` and ``failures`` say why, and each change throws
@@ -83,16 +83,22 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredContainer<Value,
         codec: StateCodec<Value> = .standard,
         durability: Durability = .synced
     ) {
-        let scope = StateScope.current
         self.durability = durability
         self.codec = codec
         self.defaultValue = defaultValue
         self.storage = storage
-        isMadeInScope = scope != nil
         super.init(
-            core: PersistentCore.loaded(key, in: storage, scope, defaultValue, codec),
-            check: nil
+            core: StateCore(
+                defaultValue,
+                key: key,
+                revision: .memoryStart,
+                isDirect: false,
+                isTracked: true
+            ),
+            check: nil,
+            isLate: true
         )
+        if !isOfLibrary { _ = registration }
     }
 
     /// Makes a container of a key of `keyspace` in a task, which waits for its value without blocking
@@ -112,7 +118,6 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredContainer<Value,
         self.codec = codec
         self.defaultValue = defaultValue
         storage = nil
-        isMadeInScope = false
         super.init(core: core, check: nil)
     }
 
@@ -130,7 +135,7 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredContainer<Value,
     package override func makeCore(in scope: StateScope) -> StateCore<Value> { loadedCore(scope) }
 
     package override var outerRegistration: Registration<Value> {
-        guard isMadeInScope else { return super.outerRegistration }
+        guard isLate else { return super.outerRegistration }
         return outer.registration(of: self) { loadedCore(nil) }
     }
 

@@ -27,7 +27,11 @@ public final class ScopedState<Root: Sendable, Field: Equatable & Sendable, Fail
     ) {
         self.state = state
         self.path = path
-        super.init(core: PartCore(of: state.ownCore, at: path), check: nil)
+        super.init(
+            core: PartCore(of: state.ownCore, at: path),
+            check: nil,
+            isLate: state.isLate
+        )
     }
 
     package override var isDivided: Bool { state.isDivided }

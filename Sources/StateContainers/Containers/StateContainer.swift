@@ -22,6 +22,9 @@ open class StateContainer<Value: Sendable, Failure: Error>: @unchecked Sendable 
     /// The core outside of scopes.
     @usableFromInline final let ownCore: StateCore<Value>
     private final let ownRegistration: Registration<Value>
+    /// Whether the core is found at the first use, outside of scopes too; ``ownCore`` is then never
+    /// used.
+    @usableFromInline package final let isLate: Bool
     /// The initial value in a scope; nil if the value is not in memory.
     private final let initial: InitialValue<Value>?
     /// Throws for values to refuse; nil accepts every value.
@@ -35,6 +38,7 @@ open class StateContainer<Value: Sendable, Failure: Error>: @unchecked Sendable 
     @_disfavoredOverload
     public init(_ defaultValue: Value, key: Key) where Failure == Never {
         self.key = key
+        isLate = false
         initial = InitialValue(defaultValue)
         ownCore = .inMemory(
             defaultValue,
@@ -52,6 +56,7 @@ open class StateContainer<Value: Sendable, Failure: Error>: @unchecked Sendable 
     /// values for which `check` throws.
     package init(trackedInMemory defaultValue: Value, key: Key, check: StateCore<Value>.Check?) {
         self.key = key
+        isLate = false
         initial = InitialValue(defaultValue)
         ownCore = .inMemory(
             defaultValue,
@@ -66,13 +71,16 @@ open class StateContainer<Value: Sendable, Failure: Error>: @unchecked Sendable 
     }
 
     /// Makes a container whose value is in a keyspace, or a part of another value.
-    package init(core: StateCore<Value>, check: StateCore<Value>.Check?) {
+    ///
+    /// If `isLate`, that place is found at the first use, and `core` only stands for it.
+    package init(core: StateCore<Value>, check: StateCore<Value>.Check?, isLate: Bool = false) {
         key = core.key
         ownCore = core
         ownRegistration = Registration(ownCore, ChangeQueue())
+        self.isLate = isLate
         initial = nil
         self.check = check
-        connect(ownRegistration)
+        if !isLate { connect(ownRegistration) }
     }
 
     deinit { ownCore.unregister(ownRegistration.queue) }
@@ -151,7 +159,9 @@ open class StateContainer<Value: Sendable, Failure: Error>: @unchecked Sendable 
     // MARK: Scopes
 
     @inlinable
-    final var core: StateCore<Value> { clinux_has_scopes() == 0 ? ownCore : registration.core }
+    final var core: StateCore<Value> {
+        clinux_has_scopes() == 0 && !isLate ? ownCore : registration.core
+    }
 
     /// Runs `body` with the core.
     ///
@@ -159,7 +169,7 @@ open class StateContainer<Value: Sendable, Failure: Error>: @unchecked Sendable 
     /// lock.
     @inlinable
     final func withCore<R, E: Error>(_ body: (StateCore<Value>) throws(E) -> R) throws(E) -> R {
-        if clinux_has_scopes() == 0 { return try body(ownCore) }
+        if clinux_has_scopes() == 0, !isLate { return try body(ownCore) }
         return try body(registration.core)
     }
 

@@ -143,8 +143,8 @@ package final class Registration<Value: Sendable>: Sendable {
     }
 }
 
-/// The core and queue outside of scopes of a container that was made in one; made when they are
-/// needed.
+/// The core and queue outside of scopes of a container that is late, or was made in a scope; made
+/// when they are needed.
 final class LateRegistration<Value: Sendable>: Sendable {
     private let made = StateLock<Registration<Value>?>(nil)
 

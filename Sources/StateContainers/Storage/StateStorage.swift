@@ -1,3 +1,4 @@
+import CLinux
 public import StateEngine
 
 /// The storage of static containers: it is named at once, and opened at the first use.
@@ -33,6 +34,8 @@ public final class StateStorage: Sendable {
     public let name: String
     private let opening: @Sendable () throws(StateError) -> Opened
     private let opened = StateLock<Opened?>(nil)
+    /// The threads that run the opening closure.
+    private let openers = StateLock<Set<UInt>>([])
 
     /// Makes a storage of your own.
     ///
@@ -111,6 +114,11 @@ public final class StateStorage: Sendable {
         if let scope { return try scope.keyspace(named: name, StateStorage.inMemory) }
         if let opened = opened.withLock({ $0 }) { return opened.keyspace }
         // Without the lock: this may wait for a disk.
+        let thread = clinux_current_thread()
+        guard openers.withLock({ $0.insert(thread).inserted }) else {
+            fatalError("the closure that opens storage '\(name)' uses a container in that storage")
+        }
+        defer { _ = openers.withLock { $0.remove(thread) } }
         let new = try opening()
         return opened.withLock { opened in
             let first = opened ?? new
