@@ -35,7 +35,7 @@ extension Example {
             .set("other/x", Array("1".utf8)), .delete("budget/travel"),
         ])
         checks.expect(await next(1) == ["food"], "a deleted one disappears")
-        try withTransaction { tx in
+        try await withTransaction { tx in
             tx[travel] = Budget(name: "travel", limit: 1, dateCreated: 0)
             tx[food].limit = 1
         }

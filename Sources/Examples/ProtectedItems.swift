@@ -29,7 +29,7 @@ extension Example {
         summary: "a secret: its file has mode 0600, it prints as •••, no trace contains it"
     ) { checks in
         let scratch = try Scratch()
-        let token = try FileState(
+        let token = try await FileState(
             Protected(""),
             key: "token",
             in: StateDirectory(path: scratch.path(of: "secrets"))
@@ -43,7 +43,7 @@ extension Example {
                 dump(change, to: &text)
             }
         }
-        try token ~> Protected("hunter2")
+        try await token ~> Protected("hunter2")
         observation.cancel()
         StateTrace.hook = nil
         let shown = printed.withLock { $0 }

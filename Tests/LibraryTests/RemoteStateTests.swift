@@ -36,7 +36,7 @@ struct RemoteStateTests {
     @Test func `Visible: a live query of the daemon's values shows each write that has returned`()
         async throws
     {
-        let state = try RemoteState(0, key: "q/a", in: keyspace)
+        let state = try await RemoteState(0, key: "q/a", in: keyspace)
         let query = try keyspace.query("q/", as: Int.self)
         for number in 1...100 {
             try await state ~> number
@@ -86,7 +86,7 @@ struct RemoteStateTests {
         async throws
     {
         let rounds = Extent.named("STATED_ROUNDS", short: 40)
-        let state = try RemoteState(0, key: "demo/count", in: keyspace)
+        let state = try await RemoteState(0, key: "demo/count", in: keyspace)
         let told = Observed(0)
         let observation = state.observe(on: .notifier) { change in told.update { $0 = change.new } }
         let streamed = Observed(0)
@@ -234,7 +234,7 @@ struct RemoteStateTests {
         ) {
             let server = try ServedKeyspace()
             let keyspace = try RemoteKeyspace(socket: server.socketPath)
-            let state = try RemoteState(0, key: "a", in: keyspace)
+            let state = try await RemoteState(0, key: "a", in: keyspace)
             let isDone = Observed(false)
             keyspace.submit([.set("b", [])]) { _ in
                 _ = try? state.modify(1)

@@ -58,6 +58,15 @@ struct StoredStateTests {
         try check { try SQLiteState(nil, key: "n", in: SQLiteDatabase(path: path("nested.db"))) }
     }
 
+    @Test func `a program without scopes keeps no initial value, and says so in a scope`() throws {
+        let plain = try runCommand(builtProgram("StateTestProgram"), ["change"])
+        #expect(plain.text.hasPrefix("in place\n"))
+        #expect(plain.exitCode > 128)
+        #expect(plain.errorText.contains("'large' was changed before the first StateScope"))
+        let scoped = try runCommand(builtProgram("StateTestProgram"), ["change", "scopes"])
+        #expect(scoped.text == "copied\n0\n")
+    }
+
     @Test func `a database that another process has open is locked, with its pid`() throws {
         let writer = try program("transfer", "database", path("app.db"))
         _ = try writer.nextLine()

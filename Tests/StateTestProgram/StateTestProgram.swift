@@ -31,14 +31,35 @@ enum StateTestProgram {
             try hold(in: rest[0], Int(rest[1]) ?? 0)
         case ("default", let rest) where rest.count == 1:
             try setForever(Key(rest[0]))
+        case ("change", let rest) where rest.count <= 1:
+            try changeLarge(expectsScopes: rest.first == "scopes")
         case ("locks", let rest) where rest.count == 4:
             try locks(in: rest[0], rest[1], Int(rest[2]) ?? 0, reportingTo: rest[3])
         default:
             throw StateError(
                 .err,
-                "count SOCKET KEY N | set SOCKET KEY FROM TO | transfer DATABASE|SOCKET PATH | rewrite DIRECTORY KEY | hold SOCKET N | default KEY | locks SOCKET NAME N PATH"
+                "count SOCKET KEY N | set SOCKET KEY FROM TO | transfer DATABASE|SOCKET PATH | rewrite DIRECTORY KEY | hold SOCKET N | default KEY | change [scopes] | locks SOCKET NAME N PATH"
             )
         }
+    }
+
+    /// Changes a large value that was given to a container in memory, says whether that was done in
+    /// place, and uses the container in a scope.
+    private static func changeLarge(expectsScopes: Bool) throws {
+        if expectsScopes { StateScope.expect() }
+        func makeState() -> (State<[UInt8]>, UInt?) {
+            let bytes = [UInt8](repeating: 0, count: 1 << 20)
+            return (State(bytes, key: "large"), address(of: bytes))
+        }
+        let (state, before) = makeState()
+        state.modify { $0[5] = 1 }
+        let after = state.withValue { address(of: $0) }
+        say(before == after ? "in place" : "copied")
+        say(StateScope.run { state.value[5] })
+    }
+
+    private static func address(of bytes: [UInt8]) -> UInt? {
+        bytes.withUnsafeBytes { $0.baseAddress.map { UInt(bitPattern: $0) } }
     }
 
     /// Adds 1 so many times, and prints for each `ok VALUE` or `unknown`.

@@ -16,10 +16,10 @@ extension Example {
         summary: "types named Key, Entry, Limits, Min, Bytes and Message beside the library's"
     ) { checks in
         let database = SQLiteDatabase.inMemory
-        let entry = try SQLiteState(Entry(), key: "piano/entry", in: database)
+        let entry = try await SQLiteState(Entry(), key: "piano/entry", in: database)
         try await entry.modify { $0.key.note = "D" }
         checks.expect(entry.value == Entry(key: Key(note: "D")), "the program's own are stored")
-        let limits = try SQLiteState(Limits(), key: "piano/limits", in: database)
+        let limits = try await SQLiteState(Limits(), key: "piano/limits", in: database)
         try await limits.modify { $0.loudest = Min(value: 0.9) }
         checks.expect(limits.value.loudest.value == 0.9, "in a value of theirs, too")
 

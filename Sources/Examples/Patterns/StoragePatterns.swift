@@ -22,7 +22,7 @@ extension Example {
         let database = try SQLiteDatabase(path: path)
         let store = database.keyspace
         do {
-            let login = try SecretState(Login(), key: "login", in: store, sealedWith: key)
+            let login = try await SecretState(Login(), key: "login", in: store, sealedWith: key)
             try await login.modify { $0.password = "sesame" }
             checks.expect(login.value.password == "sesame", "the program has the password")
             checks.expect("\(login.value)".contains("•••"), "a description has not")
@@ -33,7 +33,7 @@ extension Example {
             let other = SecretKey()
             _ = try SecretState(Login(), key: "login", in: store, sealedWith: other)
         }
-        let login = try SecretState(Login(), key: "login", in: store, sealedWith: key)
+        let login = try await SecretState(Login(), key: "login", in: store, sealedWith: key)
         checks.expect(login.value.password == "sesame", "and has changed nothing")
         withExtendedLifetime(database) {}
     }
@@ -65,15 +65,15 @@ extension Example {
     ) { checks in
         let database = SQLiteDatabase.inMemory
         let store = database.keyspace
-        try store.apply([.set("volume", Array("loud".utf8))])
-        let volume = try PersistentState(0.5, key: "volume", in: store, acceptsUnreadable: true)
+        try await store.apply([.set("volume", Array("loud".utf8))])
+        let volume = try await PersistentState(0.5, key: "volume", in: store, acceptsUnreadable: true)
         checks.expect(.undecodable, "set keeps what somebody else has stored") {
             try volume.set(0.7)
         }
         checks.expect(textOfEntry("volume", store) == "loud", "it is still there")
-        try volume.overwrite(0.7)
+        try await volume.overwrite(0.7)
         checks.expect(volume.value == 0.7, "overwrite replaces it")
-        try volume.set(0.8)
+        try await volume.set(0.8)
         checks.expect(textOfEntry("volume", store) == "0.8", "and then set works")
         withExtendedLifetime(database) {}
     }
