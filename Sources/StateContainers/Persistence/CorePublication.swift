@@ -55,7 +55,8 @@ final class CorePublication<Value: Codable & Sendable>: Publication, @unchecked 
         }
         core.loading.putFirst(.success(revision.number))
         if !isAwaited { core.deliverLater() }
-        core.releaseLater(self)
+        // Not this object, which retains the core: a container that is gone must not keep its key.
+        core.releaseLater((replaced, decoded))
     }
 
     private typealias Published = StateCore<Value>.Published
