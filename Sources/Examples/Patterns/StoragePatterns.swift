@@ -66,7 +66,12 @@ extension Example {
         let database = SQLiteDatabase.inMemory
         let store = database.keyspace
         try await store.apply([.set("volume", Array("loud".utf8))])
-        let volume = try await PersistentState(0.5, key: "volume", in: store, acceptsUnreadable: true)
+        let volume = try await PersistentState(
+            0.5,
+            key: "volume",
+            in: store,
+            acceptsUnreadable: true
+        )
         checks.expect(.undecodable, "set keeps what somebody else has stored") {
             try volume.set(0.7)
         }
