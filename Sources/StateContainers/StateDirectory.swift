@@ -4,17 +4,15 @@ import StatePlatform
 /// A directory with one file for each key: `FileState(…, in: StateDirectory(path: "conf"))`.
 ///
 /// All `StateDirectory` objects of a directory in a process share one keyspace, which closes when
-/// the last of them is released. While it is open, no other process can open it.
+/// nobody holds it any more: no such object, container, query or watch. While it is open, no other process can open it.
 ///
 /// A file is the value itself. Edits by editors and scripts arrive as changes whose cause is
 /// `file`. A file keeps its mode and owner when its value changes; a new file has mode 0600.
 public final class StateDirectory: Sendable {
     /// The path of the directory, as it was given.
     public let path: String
-    private let shared: SharedKeyspace
-
-    /// The entries; valid as long as this object lives.
-    public var keyspace: LocalKeyspace { shared.keyspace }
+    /// The entries.
+    public let keyspace: LocalKeyspace
 
     /// Opens a directory; creates it with mode 0700 if it is missing.
     ///
@@ -32,7 +30,7 @@ public final class StateDirectory: Sendable {
         }
         let identity = try SharedKeyspace.Identity(kind: "files", directory: path)
         self.path = path
-        shared = try SharedKeyspace.open(identity) {
+        keyspace = try SharedKeyspace.open(identity) {
             FileBacking(directory: path, isShared: isShared)
         }
     }

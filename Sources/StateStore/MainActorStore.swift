@@ -15,18 +15,18 @@ public import StateContainers
 /// }
 /// ```
 ///
-/// Only code of the main actor changes it, so `self.count += 1` loses nothing, and a subclass need not
-/// guard what it adds. Any thread may read ``state`` and the streams. For the Observation library,
+/// Only code of the main actor changes it, so `self.count += 1` and `state = .loading` lose nothing,
+/// and a subclass need not guard what it adds. Any thread may read ``state`` and the streams. For the Observation library,
 /// each property is tracked by itself.
 @MainActor
 @dynamicMemberLookup
-open class MainActorStore<State: Sendable, Output: Sendable>: StoreType {
+open class MainActorStore<State: Sendable, Output: Sendable>: MainActorStoreType {
     nonisolated private let core: StoreCore<State, Output>
 
     /// Makes a store with an initial state.
     public init(_ state: State) { core = StoreCore(state) }
 
-    /// The current state.
+    /// The current state; code of the main actor may also assign it.
     nonisolated public final var state: State { core.container.observedValue(\.self) }
 
     /// A part of the current state.
@@ -71,6 +71,24 @@ open class MainActorStore<State: Sendable, Output: Sendable>: StoreType {
 }
 
 extension MainActorStore: Observable {}
+
+/// A store whose state is assigned by code of the main actor: ``MainActorStore``.
+///
+/// Swift has no property that any thread may read and only an actor may assign. So there are two with
+/// the name `state`, and the compiler takes that of this protocol where the other cannot be assigned.
+public protocol MainActorStoreType: StoreType {
+    /// Replaces the state.
+    @MainActor func set(_ newState: State)
+}
+
+extension MainActorStoreType {
+    /// The state: `state = .loading`.
+    @_disfavoredOverload
+    @MainActor public var state: State {
+        get { self.state }
+        set { set(newValue) }
+    }
+}
 
 /// The state and the outputs of a store without a reducer.
 struct StoreCore<State: Sendable, Output: Sendable>: Sendable {

@@ -55,6 +55,22 @@ struct StateDirectoryTests {
         #expect(try StateDirectory(path: place).keyspace.entry(for: "k")?.value == [49])
     }
 
+    @Test func `a container keeps a directory of one expression open, and the last one closes it`()
+        throws
+    {
+        let place = directory.path(of: "conf")
+        do {
+            let state = try PersistentState(0, key: "n", in: StateDirectory(path: place).keyspace)
+            try state ~> 1
+            #expect(throws: StateError.self) {
+                try LocalKeyspace(backing: FileBacking(directory: place))
+            }
+            #expect(try readFile(place + "/n") == Array("1".utf8))
+        }
+        let later = try LocalKeyspace(backing: FileBacking(directory: place))
+        #expect(later.entry(for: "n")?.value == Array("1".utf8))
+    }
+
     @Test func `a directory that cannot be made is refused by name`() throws {
         let path = directory.path(of: "absent/conf")
         let error = try #require(throws: StateError.self) { try StateDirectory(path: path) }

@@ -79,6 +79,16 @@ struct StateStorageTests {
         #expect(audited.told.wait { $0 == [5] })
     }
 
+    @Test func `a container keeps the keyspace of a storage that nobody holds open`() throws {
+        let directory = try TemporaryDirectory()
+        func state() -> PersistentState<Int> {
+            PersistentState(0, key: "n", in: StateStorage.directory(directory.path))
+        }
+        let held = state()
+        try held ~> 1
+        #expect(state().value == 1)
+    }
+
     @Test func `containers that name no storage refuse changes until one is chosen`() {
         let state = PersistentState(1, key: "n")
         let error = #expect(throws: StateError.self) { try state.set(2) }

@@ -1,4 +1,5 @@
 import StateContainers
+import StateTestSupport
 import Testing
 
 private struct Address: Validatable, Codable, Hashable, Sendable {
@@ -194,6 +195,91 @@ private final class Pupil: Person {
         #expect(draft.rebase() == Span(start: 5, end: 10))
         try draft.commit()
         #expect(state.value == Span(start: 0, end: 20))
+    }
+
+    @Test func `a new item is drafted before any container has it, and stored by its commit`()
+        throws
+    {
+        let stored = State<[Profile]>([], key: "stored")
+        var draft = Draft(new: Profile(mail: "")) { profile in
+            stored.modify { $0.append(profile) }
+        }
+        #expect(draft.revision == nil)
+        #expect(draft.issues(at: "mail").map(\.rule) == ["required", "format email"])
+        let refusal = #expect(throws: StateError.self) { try draft.commit() }
+        #expect(refusal?.code == .rejected && stored.value.isEmpty)
+        draft.mail = "ada@example.org"
+        try draft.commit()
+        #expect(stored.value == [draft.value])
+        draft.revert()
+        #expect(draft.mail == "")
+    }
+
+    @Test func `a new item whose store refuses it stays in the draft`() {
+        var draft = Draft(new: Span()) { _ throws(StateError) in
+            throw StateError(.noSpace, "the disk is full")
+        }
+        draft.end = 7
+        let error = #expect(throws: StateError.self) { try draft.commit() }
+        #expect(error?.code == .noSpace && draft.end == 7)
+    }
+
+    @Test func `a new row of a query is drafted, and never replaces another`() async throws {
+        let keyspace = try LocalKeyspace(backing: MemoryBacking())
+        let rows = try keyspace.query(StateQuery("profile/", as: Profile.self))
+        var draft = Draft(new: Profile(), in: rows, id: "profile/ada")
+        draft.balance = 5
+        try await draft.commit()
+        #expect(rows.rows.map(\.value.balance) == [5])
+        var second = Draft(new: Profile(), in: rows, id: "profile/ada")
+        do {
+            try await second.commit()
+            Issue.record("the row was replaced")
+        } catch {
+            #expect(error.code == .conflict)
+        }
+        #expect(rows.rows.map(\.value.balance) == [5])
+    }
+
+    @Test func `a commit in a task leaves the thread of its task to others`() async throws {
+        let backing = HeldBacking(isHeld: false)
+        let keyspace = try LocalKeyspace(backing: backing)
+        let state = try PersistentState(Span(), key: "span", in: keyspace)
+        backing.hold()
+        let thread = ThreadExecutor()
+        let editor = Task(executorPreference: thread) { () -> Revision? in
+            var draft = Draft(of: state)
+            draft.end = 20
+            return try await draft.commit()
+        }
+        // Only if the one thread is free while the commit waits.
+        let release = Task(executorPreference: thread) { backing.release(1) }
+        await release.value
+        #expect(try await editor.value == state.versioned.revision)
+        #expect(state.value.end == 20)
+    }
+
+    @Test func `a commit in a task conflicts with a change that came between`() async throws {
+        let state = try ValidatedState(Span(), key: "span")
+        var draft = Draft(of: state.scope(\.self))
+        try state.modify { $0.start = 5 }
+        do {
+            try await draft.commit()
+            Issue.record("the change that came between was replaced")
+        } catch {
+            #expect(error.code == .conflict)
+        }
+        draft.rebase()
+        #expect(try await draft.commit() != nil)
+        #expect(state.value == Span())
+    }
+
+    @Test func `a form may begin with an invalid value`() throws {
+        let state = ValidatedState(startingWith: Profile(mail: ""), key: "profile")
+        #expect(state.value.validate().map(\.rule) == ["required", "format email"])
+        #expect(throws: StateError.self) { try state.modify { $0.age = 7 } }
+        try state.modify { $0.mail = "ada@example.org" }
+        #expect(state.value.age == nil)
     }
 
     @Test func `revert begins again`() throws {

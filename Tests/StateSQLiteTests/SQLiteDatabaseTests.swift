@@ -26,6 +26,61 @@ struct SQLiteDatabaseTests {
         #expect(again.keyspace.entry(for: "k")?.value == [49])
     }
 
+    /// What a program keeps of a database that it opened in passing.
+    enum Holder: CaseIterable {
+        case keyspace, container, query, watch
+
+        func hold(_ keyspace: LocalKeyspace) throws -> any AnyObject {
+            switch self {
+            case .keyspace: keyspace
+            case .container: try PersistentState(0, key: "n", in: keyspace)
+            case .query: try keyspace.query(StateQuery("n", as: Int.self))
+            case .watch: keyspace.watch { _ in }
+            }
+        }
+    }
+
+    @Test(arguments: Holder.allCases)
+    func `a database stays open as long as anything of it is held`(holder: Holder) throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path(of: "app.db")
+        do {
+            let held = try holder.hold(SQLiteDatabase(path: path).keyspace)
+            let owner = try #require(throws: StateError.self) {
+                try LocalKeyspace(backing: SQLiteBacking(path: path))
+            }
+            #expect(owner.code == .locked)
+            let again = try SQLiteState(0, key: "n", in: SQLiteDatabase(path: path))
+            try again ~> 7
+            if let state = held as? PersistentState<Int> { #expect(state.value == 7) }
+        }
+        let later = try LocalKeyspace(backing: SQLiteBacking(path: path))
+        #expect(later.entry(for: "n")?.value == Array("7".utf8))
+    }
+
+    @Test func `the keyspace of a database of one expression takes changes`() throws {
+        let directory = try TemporaryDirectory()
+        let keyspace = try SQLiteDatabase(path: directory.path(of: "app.db")).keyspace
+        let memory = SQLiteDatabase.inMemory.keyspace
+        for keyspace in [keyspace, memory] {
+            let state = try PersistentState(0, key: "n", in: keyspace)
+            try state ~> 1
+            #expect(keyspace.entry(for: "n")?.value == Array("1".utf8))
+        }
+    }
+
+    @Test func `a database that was closed may be opened again while it is held`() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path(of: "app.db")
+        let first = try SQLiteDatabase(path: path)
+        try first.keyspace.apply([.set("k", [49])])
+        first.keyspace.close()
+        first.keyspace.close()
+        let second = try SQLiteDatabase(path: path)
+        #expect(second.keyspace !== first.keyspace)
+        #expect(second.keyspace.entry(for: "k")?.value == [49])
+    }
+
     @Test func `another owner is named`() throws {
         let directory = try TemporaryDirectory()
         let path = directory.path(of: "app.db")

@@ -19,6 +19,33 @@ struct ObservedStoreTests {
         }
     }
 
+    private enum Phase: Hashable, Sendable {
+        case idle, loading
+        case loaded(count: Int)
+    }
+
+    private final class Loader: MainActorStore<Phase, Never> {
+        func load() { state = .loading }
+    }
+
+    @MainActor @Test
+    func `a store of the main actor is assigned as a whole, and read by any thread`() async {
+        let loader = Loader(.idle)
+        let isSeen = isReported {
+            _ = loader.state
+        } _: {
+            loader.load()
+        }
+        #expect(isSeen && loader.state == .loading)
+        loader.state = .loaded(count: 2)
+        nonisolated func read(_ store: some StoreType<Phase, Never>) -> Phase { store.state }
+        let read = await Task.detached { (loader.state, read(loader)) }.value
+        #expect(read == (.loaded(count: 2), .loaded(count: 2)))
+        let main = Main(Names())
+        main.state.first = "Grace"
+        #expect(main.state == Names(first: "Grace"))
+    }
+
     private func isReported(_ read: () -> Void, _ change: () -> Void) -> Bool {
         let isReported = Observed(false)
         withObservationTracking(read) { isReported.update { $0 = true } }

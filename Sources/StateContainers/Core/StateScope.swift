@@ -29,7 +29,7 @@ public final class StateScope: Sendable {
     private let registrations = StateLock<[ObjectIdentifier: Entry]>([:])
 
     /// The keyspaces in memory by the names of the storages that they stand for.
-    private let keyspaces = StateLock<[String: StateStorage.Opened]>([:])
+    private let keyspaces = StateLock<[String: any Keyspace]>([:])
     let dependencies: StateDependencies
 
     init(_ dependencies: StateDependencies) {
@@ -88,14 +88,14 @@ public final class StateScope: Sendable {
     /// The keyspace that stands for the storage with this name.
     func keyspace(
         named name: String,
-        _ make: () throws(StateError) -> StateStorage.Opened
+        _ make: () throws(StateError) -> any Keyspace
     ) throws(StateError) -> any Keyspace {
-        if let opened = keyspaces.withLock({ $0[name] }) { return opened.keyspace }
+        if let opened = keyspaces.withLock({ $0[name] }) { return opened }
         let made = try make()
         return keyspaces.withLock { keyspaces in
             let first = keyspaces[name] ?? made
             keyspaces[name] = first
-            return first.keyspace
+            return first
         }
     }
 

@@ -18,22 +18,10 @@ public import StateEngine
 ///
 /// In a ``StateScope`` it is a new keyspace in memory, and what it names is not opened.
 public final class StateStorage: Sendable {
-    /// An open keyspace, and what keeps it open.
-    package struct Opened: Sendable {
-        let keyspace: any Keyspace
-        let owner: (any AnyObject & Sendable)?
-
-        package init(_ keyspace: any Keyspace, keptOpenBy owner: (any AnyObject & Sendable)? = nil)
-        {
-            self.keyspace = keyspace
-            self.owner = owner
-        }
-    }
-
     /// Its name in messages; in a ``StateScope``, storages of one name share a keyspace.
     public let name: String
-    private let opening: @Sendable () throws(StateError) -> Opened
-    private let opened = StateLock<Opened?>(nil)
+    private let opening: @Sendable () throws(StateError) -> any Keyspace
+    private let opened = StateLock<(any Keyspace)?>(nil)
     /// The threads that run the opening closure.
     private let openers = StateLock<Set<UInt>>([])
 
@@ -42,29 +30,24 @@ public final class StateStorage: Sendable {
     /// - Parameters:
     ///   - name: Its name in messages.
     ///   - open: Opens the keyspace; called again after it has thrown.
-    public convenience init(
+    public init(
         _ name: String,
         open: @escaping @Sendable () throws(StateError) -> any Keyspace
     ) {
-        self.init(name: name) { () throws(StateError) in Opened(try open()) }
-    }
-
-    package init(name: String, opening: @escaping @Sendable () throws(StateError) -> Opened) {
         self.name = name
-        self.opening = opening
+        opening = open
     }
 
     /// A directory with one file for each key; see ``StateDirectory``.
     public static func directory(_ path: String) -> StateStorage {
-        StateStorage(name: "directory \(path)") { () throws(StateError) in
-            let directory = try StateDirectory(path: path)
-            return Opened(directory.keyspace, keptOpenBy: directory)
+        StateStorage("directory \(path)") { () throws(StateError) in
+            try StateDirectory(path: path).keyspace
         }
     }
 
     /// A keyspace in memory, which is empty at the start of each process.
     public static func inMemory(_ name: String = "memory") -> StateStorage {
-        StateStorage(name: name) { () throws(StateError) in try inMemory() }
+        StateStorage(name) { () throws(StateError) in try inMemory() }
     }
 
     /// Opens the storage, unless it is open.
@@ -100,7 +83,7 @@ public final class StateStorage: Sendable {
 
     @TaskLocal private static var chosen: StateStorage?
     private static let standard = StateLock<StateStorage?>(nil)
-    private static let unchosen = StateStorage(name: "no storage") { () throws(StateError) in
+    private static let unchosen = StateStorage("no storage") { () throws(StateError) in
         throw StateError(
             .storage,
             "no storage has been chosen: call StateStorage.use(_:) at the start of the program"
@@ -112,7 +95,7 @@ public final class StateStorage: Sendable {
     /// The open keyspace, in a scope one of its own.
     func keyspace(in scope: StateScope?) throws(StateError) -> any Keyspace {
         if let scope { return try scope.keyspace(named: name, StateStorage.inMemory) }
-        if let opened = opened.withLock({ $0 }) { return opened.keyspace }
+        if let opened = opened.withLock({ $0 }) { return opened }
         // Without the lock: this may wait for a disk.
         let thread = clinux_current_thread()
         guard openers.withLock({ $0.insert(thread).inserted }) else {
@@ -123,12 +106,11 @@ public final class StateStorage: Sendable {
         return opened.withLock { opened in
             let first = opened ?? new
             opened = first
-            return first.keyspace
+            return first
         }
     }
 
-    private static func inMemory() throws(StateError) -> Opened {
-        let shared = SharedKeyspace(unshared: try LocalKeyspace(backing: MemoryBacking()))
-        return Opened(shared.keyspace, keptOpenBy: shared)
+    private static func inMemory() throws(StateError) -> any Keyspace {
+        try LocalKeyspace(backing: MemoryBacking())
     }
 }

@@ -20,7 +20,7 @@ extension LocalKeyspace {
     /// Whether the caller runs inside a delivery of events and answers by this keyspace.
     var isHandingOut: Bool {
         let deliverer: UnsafeRawPointer? = clinux_deliverer()
-        return deliverer == UnsafeRawPointer(Unmanaged.passUnretained(self).toOpaque())
+        return deliverer == UnsafeRawPointer(Unmanaged.passUnretained(core).toOpaque())
     }
 
     /// Delivers events and answers, in order, unless another thread is doing so.
@@ -31,7 +31,7 @@ extension LocalKeyspace {
     /// A writer's thread is not kept forever by the writes of others: the commit thread takes over.
     func deliver() {
         let before = clinux_deliverer()
-        clinux_set_deliverer(Unmanaged.passUnretained(self).toOpaque())
+        clinux_set_deliverer(Unmanaged.passUnretained(core).toOpaque())
         defer { clinux_set_deliverer(before) }
         var roundsLeft = 16
         var isAtIt = false

@@ -3,6 +3,8 @@
 /// A write is visible at once to readers of provisional versions (the daemon's connections, whose
 /// replies are held). It becomes durable, published and readable for everybody else once the commit
 /// thread or a waiting writer has put it on stable storage.
+///
+/// It stays open as long as anybody holds it, a container in it, a query or a watch of it.
 public final class LocalKeyspace: WaitableKeyspace {
     /// The outcome of a batch.
     package enum Outcome {
@@ -24,9 +26,22 @@ public final class LocalKeyspace: WaitableKeyspace {
         case unchanged
     }
 
-    @usableFromInline let core: StateLock<KeyspaceCore>
+    /// The lock around the state.
+    @usableFromInline
+    final class CoreLock: Sendable {
+        @usableFromInline let lock: StateLock<KeyspaceCore>
+
+        init(_ core: KeyspaceCore) { lock = StateLock(core) }
+    }
+
+    @usableFromInline let core: CoreLock
     let queue: CommitQueue
     let backing: any Backing
+    /// Called once, after the store is closed.
+    private let didClose: @Sendable () -> Void
+    /// The same store for the commit thread, which must not keep it open by holding this object; nil
+    /// in that one.
+    private let inner: LocalKeyspace?
     /// Whether commits go to storage before they are published.
     package let isPersistent: Bool
 
@@ -35,12 +50,21 @@ public final class LocalKeyspace: WaitableKeyspace {
 
     /// Opens the store and reads it.
     ///
-    /// It stays open until ``close()``, even if nobody holds the keyspace.
+    /// It stays open until ``close()``, or until its last reference goes.
     ///
     /// - Throws: ``StateError`` if the store is locked, corrupt, of a newer format or cannot be
     ///   opened; the store stays unchanged.
     /// - Complexity: O(*n*) in the changes of the history.
-    public init(backing: any Backing, limits: Limits = Limits()) throws(StateError) {
+    public convenience init(backing: any Backing, limits: Limits = Limits()) throws(StateError) {
+        try self.init(backing: backing, limits: limits) {}
+    }
+
+    /// The same; `didClose` is called once, after the store is closed.
+    package init(
+        backing: any Backing,
+        limits: Limits = Limits(),
+        didClose: @escaping @Sendable () -> Void
+    ) throws(StateError) {
         let store = StoreTraits(
             epoch: Epoch(bits: 1),
             isPersistent: backing.isPersistent,
@@ -59,28 +83,59 @@ public final class LocalKeyspace: WaitableKeyspace {
         loaded.admission.editable = capabilities.editing
         loaded.metadata.isKept = capabilities.keepsMetadata || !backing.isPersistent
         self.backing = backing
+        self.didClose = didClose
         isPersistent = backing.isPersistent
         if let reservation = capabilities.reservation { loaded.revisions.reserve(in: reservation) }
         loaded.compacting = capabilities.compaction
-        core = StateLock(loaded)
-        capabilities.compaction?.look(at: { [weak self] in self?.newestVersions(of: $0) ?? [] })
+        core = CoreLock(loaded)
+        let inner = LocalKeyspace(core, queue, backing, didClose)
+        self.inner = inner
+        capabilities.compaction?.look(at: { [weak inner] in inner?.newestVersions(of: $0) ?? [] })
         // An intended cycle until `close`: the commit thread uses what this object owns.
-        queue.setNotify { self.settle { _ in } }
+        queue.setNotify { inner.settle { _ in } }
         queue.start()
         capabilities.editing?.watchOutside { [weak queue] in queue?.submit(.look) }
     }
+
+    /// Makes the keyspace of the commit thread.
+    private init(
+        _ core: CoreLock,
+        _ queue: CommitQueue,
+        _ backing: any Backing,
+        _ didClose: @escaping @Sendable () -> Void
+    ) {
+        self.core = core
+        self.queue = queue
+        self.backing = backing
+        self.didClose = didClose
+        inner = nil
+        isPersistent = backing.isPersistent
+    }
+
+    deinit {
+        guard let inner, !isClosed else { return }
+        guard queue.isOnItsThread else { return inner.close() }
+        // The commit thread cannot wait for its own end.
+        WorkerThread(name: "close").start { inner.close() }
+    }
+
+    private var isClosed: Bool { withCore { $0.admission.refusals.closure != nil } }
 
     /// Whether the caller is on the commit thread, which must not call ``close()``.
     package var isOnCommitThread: Bool { queue.isOnItsThread }
 
     /// Commits what is queued and closes the store.
     ///
-    /// Later writes are refused. A completion handler or a receiver must not call it: that ends the
-    /// process.
+    /// Later writes are refused. If it was closed before, nothing happens. A completion handler or a
+    /// receiver must not call it: that ends the process.
     public func close() {
         checkMayWait()
         let refusal = StateError(.readOnly, "the keyspace is closed")
-        withCore { $0.admission.refusals.closure = refusal }
+        let isFirst = withCore { core in
+            defer { core.admission.refusals.closure = refusal }
+            return core.admission.refusals.closure == nil
+        }
+        guard isFirst else { return }
         publish()
         queue.stop()
         closeFiles()
@@ -91,6 +146,7 @@ public final class LocalKeyspace: WaitableKeyspace {
         // Order matters: nobody takes a revision any more, and the directory is still locked.
         giveBackRevisions()
         backing.close()
+        didClose()
     }
 
     /// Gives back reserved revisions that were not used.
@@ -112,7 +168,7 @@ public final class LocalKeyspace: WaitableKeyspace {
     /// Runs `body` with exclusive access to the state.
     @inlinable
     package func withCore<R, E: Error>(_ body: (KeyspaceCore) throws(E) -> R) throws(E) -> R {
-        try core.withLock { (core) throws(E) -> R in try body(core) }
+        try core.lock.withLock { (core) throws(E) -> R in try body(core) }
     }
 
     /// Sets who settles the answers of storage: by default the thread that committed.

@@ -1,9 +1,9 @@
 import StatePlatform
 import StateSystem
 
-/// A keyspace shared by everybody in the process who opens the same store; it is closed when the
-/// last user releases it.
-package final class SharedKeyspace: Sendable {
+/// Finds the keyspace of a store that is open in this process: everybody who opens the store has
+/// the same one, which closes when the last of them releases it.
+package enum SharedKeyspace {
     /// Identifies a store, however its path is spelled.
     package struct Identity: Hashable, Sendable {
         private let kind: String
@@ -48,7 +48,7 @@ package final class SharedKeyspace: Sendable {
     /// One store of the process, open or not.
     private final class Slot: Sendable {
         struct State {
-            weak var opened: SharedKeyspace?
+            weak var opened: LocalKeyspace?
             /// From the start of opening until closing has ended.
             var isInUse = false
             /// Threads that wait for the store, each with a semaphore of its own.
@@ -59,6 +59,7 @@ package final class SharedKeyspace: Sendable {
 
         func release() {
             let waiting = state.withLock { state in
+                state.opened = nil
                 state.isInUse = false
                 defer { state.waiting = [] }
                 return state.waiting
@@ -69,35 +70,22 @@ package final class SharedKeyspace: Sendable {
 
     private static let slots = StateLock<[Identity: Slot]>([:])
 
-    /// The shared keyspace.
-    package let keyspace: LocalKeyspace
-    private let slot: Slot
-
-    /// A keyspace that nobody can find; it is closed with this object.
-    package convenience init(unshared keyspace: LocalKeyspace) { self.init(keyspace, Slot()) }
-
-    private init(_ keyspace: LocalKeyspace, _ slot: Slot) {
-        self.keyspace = keyspace
-        self.slot = slot
-    }
-
     /// The keyspace of a store, opened with `makeBacking()` if it is not open.
     ///
     /// Waits if another thread is opening or closing it.
     ///
-    /// - Returns: An object that keeps it open.
     /// - Throws: ``StateError`` if it cannot be opened.
     package static func open(
         _ identity: Identity,
         _ makeBacking: () -> any Backing
-    ) throws(StateError) -> SharedKeyspace {
+    ) throws(StateError) -> LocalKeyspace {
         let slot = slots.withLock { slots in
             let slot = slots[identity] ?? Slot()
             slots[identity] = slot
             return slot
         }
         while true {
-            let found = slot.state.withLock { state -> (SharedKeyspace?, BlockingSemaphore?) in
+            let found = slot.state.withLock { state -> (LocalKeyspace?, BlockingSemaphore?) in
                 if let opened = state.opened { return (opened, nil) }
                 guard state.isInUse else {
                     state.isInUse = true
@@ -112,7 +100,7 @@ package final class SharedKeyspace: Sendable {
             semaphore.wait()
         }
         do throws(StateError) {
-            let shared = SharedKeyspace(try LocalKeyspace(backing: makeBacking()), slot)
+            let shared = try LocalKeyspace(backing: makeBacking()) { slot.release() }
             let waiting = slot.state.withLock { state in
                 state.opened = shared
                 defer { state.waiting = [] }
@@ -123,21 +111,6 @@ package final class SharedKeyspace: Sendable {
         } catch {
             slot.release()
             throw error
-        }
-    }
-
-    deinit {
-        let (keyspace, slot) = (keyspace, slot)
-        guard keyspace.isOnCommitThread || keyspace.isHandingOut else {
-            keyspace.close()
-            slot.release()
-            return
-        }
-        // The commit thread cannot wait for its own end, nor a delivering thread for its own
-        // deliveries.
-        WorkerThread(name: "close").start {
-            keyspace.close()
-            slot.release()
         }
     }
 }

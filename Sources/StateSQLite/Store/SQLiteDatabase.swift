@@ -3,19 +3,17 @@ public import StateEngine
 /// A program's own database file: `SQLiteState(0.5, key: "audio/volume", in: SQLiteDatabase(path:
 /// "app.db"))`.
 ///
-/// All `SQLiteDatabase` objects of a file in a process share one keyspace, which closes when the
-/// last of them is released. While it is open, no other process can open it. The format is the one
-/// that `stated` serves.
+/// All `SQLiteDatabase` objects of a file in a process share one keyspace, which closes when nobody
+/// holds it any more: no such object, container, query or watch. While it is open, no other process
+/// can open it. The format is the one that `stated` serves.
 public final class SQLiteDatabase: Sendable {
     /// SQLite's own name of a database in memory.
     static let memoryPath = ":memory:"
 
     /// The path of the file, as it was given; `:memory:` for a database in memory.
     public let path: String
-    private let shared: SharedKeyspace
-
-    /// The entries; valid as long as this object lives.
-    public var keyspace: LocalKeyspace { shared.keyspace }
+    /// The entries.
+    public let keyspace: LocalKeyspace
 
     /// Opens a database in an existing directory; creates it if it is missing.
     ///
@@ -34,7 +32,7 @@ public final class SQLiteDatabase: Sendable {
     ) throws(StateError) {
         let identity = try SharedKeyspace.Identity(kind: "sqlite", file: path)
         self.path = path
-        shared = try SharedKeyspace.open(identity) {
+        keyspace = try SharedKeyspace.open(identity) {
             SQLiteBacking(path: path, history: history)
         }
     }
@@ -54,7 +52,7 @@ public final class SQLiteDatabase: Sendable {
     private init() {
         path = SQLiteDatabase.memoryPath
         do throws(StateError) {
-            shared = SharedKeyspace(unshared: try LocalKeyspace(backing: MemoryBacking()))
+            keyspace = try LocalKeyspace(backing: MemoryBacking())
         } catch {
             preconditionFailure("a keyspace in memory did not open: \(error)")
         }

@@ -12,9 +12,8 @@ extension StateStorage {
         _ path: String,
         history: HistoryLimits = HistoryLimits()
     ) -> StateStorage {
-        StateStorage(name: "database \(path)") { () throws(StateError) in
-            let database = try SQLiteDatabase(path: path, history: history)
-            return Opened(database.keyspace, keptOpenBy: database)
+        StateStorage("database \(path)") { () throws(StateError) in
+            try SQLiteDatabase(path: path, history: history).keyspace
         }
     }
 }
