@@ -20,7 +20,7 @@ extension Example {
             try container("food", created: 1), try container("travel", created: 2)
         )
         try await food ~> { $0.limit = 200 }
-        let budgets = try database.keyspace.query(Budget.all)
+        let budgets = try await database.keyspace.query(Budget.all)
         var lists = budgets.values.makeAsyncIterator()
         func next(_ count: Int) async -> [String]? {
             while let rows = await lists.next() {

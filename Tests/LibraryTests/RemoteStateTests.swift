@@ -37,7 +37,7 @@ struct RemoteStateTests {
         async throws
     {
         let state = try await RemoteState(0, key: "q/a", in: keyspace)
-        let query = try keyspace.query("q/", as: Int.self)
+        let query = try await keyspace.query("q/", as: Int.self)
         for number in 1...100 {
             try await state ~> number
             #expect(query.rows.map(\.value) == [number])

@@ -73,7 +73,7 @@ struct QueryWindowTests {
     }
 
     @Test func `rows are inserted, changed and deleted by their ids`() async throws {
-        let query = try keyspace.query("r/", as: Row.self)
+        let query = try await keyspace.query("r/", as: Row.self)
         try await query.insert(Row(group: 1, cents: 5), id: "r/a")
         await #expect(throws: StateError.self) {
             try await query.insert(Row(group: 2, cents: 6), id: "r/a")

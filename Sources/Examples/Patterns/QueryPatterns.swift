@@ -14,9 +14,9 @@ extension Example {
         let database = SQLiteDatabase.inMemory
         let keyspace = database.keyspace
         let all = StateQuery("pay/", as: Expense.self).sorted(by: \.cents, .reverse)
-        let expenses = try keyspace.query(all)
-        let largest = try keyspace.query(all.limit(2))
-        let months = try keyspace.query(all.sectioned(by: \.month))
+        let expenses = try await keyspace.query(all)
+        let largest = try await keyspace.query(all.limit(2))
+        let months = try await keyspace.query(all.sectioned(by: \.month))
         for (name, month, cents) in [("rent", 1, 900), ("tea", 1, 3), ("car", 2, 400)] {
             try await expenses.insert(Expense(month: month, cents: cents), id: Key("pay/\(name)"))
         }

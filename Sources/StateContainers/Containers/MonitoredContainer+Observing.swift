@@ -25,17 +25,27 @@ extension MonitoredContainer {
                 StateChange<Value>
             ) -> Void
     ) -> StateObservation {
+        observe(seeing: { $0 }, initial: initial, who: "\(file):\(line)", body)
+    }
+
+    /// Calls `body` with what `view` makes of each change, on the actor that `body` is isolated to.
+    final func observe<Seen>(
+        seeing view: @escaping @Sendable (StateChange<Value>) -> Seen,
+        initial: Bool,
+        who: String,
+        _ body: @escaping @isolated(any) @Sendable (Seen) -> Void
+    ) -> StateObservation {
         let actor = body.isolation
         // The delivery calls it on that actor only, if there is one. An isolated closure has its
         // actor among what it captures; it is called as any other.
-        let call = unsafeBitCast(body, to: (@Sendable (StateChange<Value>) -> Void).self)
+        let call = unsafeBitCast(body, to: (@Sendable (Seen) -> Void).self)
         let isOnMain = actor === MainActor.shared
         let delivery = Delivery(
             key,
             on: isOnMain ? .main : .notifier,
             actor: isOnMain ? nil : actor,
-            who: "\(file):\(line)"
-        ) { call(StateChange($0)) }
+            who: who
+        ) { call(view(StateChange($0))) }
         return observation(by: delivery, delivery, initial: initial)
     }
 

@@ -156,8 +156,10 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredContainer<Value,
     /// keyspace, a change that was reverted after its call had returned.
     public final var failures: StateFailures {
         StateFailures(
-            latest: StateValues { [failure = persistent.failure] slot in
-                failure.join(FailureReceiver(slot), from: .current)
+            // They end with the core, which follows the keyspace.
+            latest: StateValues { [persistent] slot in
+                let joined = persistent.failure.join(FailureReceiver(slot), from: .current)
+                return Membership(joined, retaining: persistent)
             }
         )
     }

@@ -54,8 +54,7 @@ final class Delivery: Receiver, NotifierJob {
     /// The identity of the attached listener, even if it is gone.
     let identity: ObjectIdentifier?
     private let call: @Sendable (ChangeRecord) -> Void
-    /// Whether the thread that brings a change makes the call.
-    private let isInline: Bool
+    let isInline: Bool
     private let slot = StateLock(Slot())
 
     /// Makes the slot of `listener`, which may go away and which `call` calls; traces show it as

@@ -19,6 +19,8 @@ package final class ListenerList: Sendable {
         var placesByListener: [ObjectIdentifier: Int] = [:]
         /// How many receivers there may be before those whose listener is gone are looked for.
         var crowd = 16
+        /// How many receivers are called by the thread that brings a change.
+        var inlineCount = 0
 
         var count: Int { placesByReceiver.count }
 
@@ -28,6 +30,7 @@ package final class ListenerList: Sendable {
 
         mutating func add(_ receiver: any Receiver, after last: Int64) {
             placesByReceiver[ObjectIdentifier(receiver)] = places.count
+            if receiver.isInline { inlineCount += 1 }
             if let listener = receiver.identity { placesByListener[listener] = places.count }
             places.append(Entry(receiver: receiver, last: last))
         }
@@ -39,6 +42,7 @@ package final class ListenerList: Sendable {
                 placesByListener[listener] = nil
             }
             places[place] = nil
+            if receiver.isInline { inlineCount -= 1 }
             if places.count > 2 * count { closeGaps() }
         }
 
@@ -46,6 +50,7 @@ package final class ListenerList: Sendable {
             let entries = places.compactMap { $0 }
             places = []
             placesByListener = [:]
+            inlineCount = 0
             for entry in entries { add(entry.receiver, after: entry.last) }
         }
     }
@@ -56,6 +61,9 @@ package final class ListenerList: Sendable {
     package init() {}
 
     package var isEmpty: Bool { entries.withLock { $0.count == 0 } }
+
+    /// Whether the thread that brings a change calls one of the receivers.
+    var hasInline: Bool { entries.withLock { $0.inlineCount > 0 } }
 
     /// The receivers in the order in which they joined.
     var receivers: [any Receiver] { entries.withLock { $0.places.compactMap { $0?.receiver } } }

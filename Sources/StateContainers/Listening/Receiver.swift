@@ -15,12 +15,15 @@ package protocol Receiver: AnyObject, Sendable {
     var identity: ObjectIdentifier? { get }
     /// Whether the receiver's target no longer exists.
     var isGone: Bool { get }
+    /// Whether the thread that brings a change calls code of the program with it.
+    var isInline: Bool { get }
 }
 
 extension Receiver {
     package func begin(_ current: ChangeRecord) { put(current) }
     package var identity: ObjectIdentifier? { nil }
     package var isGone: Bool { false }
+    package var isInline: Bool { false }
 }
 
 /// What a receiver gets first.
@@ -57,6 +60,11 @@ package final class Membership: Sendable {
     private let leave: @Sendable () -> Void
 
     init(_ leave: @escaping @Sendable () -> Void) { self.leave = leave }
+
+    /// The same membership, which also retains `owner`: what the receiver gets ends with that.
+    convenience init(_ membership: Membership, retaining owner: some AnyObject & Sendable) {
+        self.init { withExtendedLifetime((membership, owner)) {} }
+    }
 
     deinit { leave() }
 }

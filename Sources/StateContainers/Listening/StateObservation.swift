@@ -1,8 +1,8 @@
 import StateEngine
 
-/// An observation of a container; it ends when it is cancelled or released.
+/// An observation of a container or a query; it ends when it is cancelled or released.
 ///
-/// Keep it for as long as it is to run. It retains the container.
+/// Keep it for as long as it is to run. It retains the container, or keeps the query running.
 public final class StateObservation: Sendable {
     private let delivery: Delivery
     private let membership: StateLock<Membership?>
@@ -13,6 +13,12 @@ public final class StateObservation: Sendable {
     }
 
     deinit { delivery.end() }
+
+    /// Retains `owner`, without which the changes would end, as long as the observation runs.
+    func retaining(_ owner: some AnyObject & Sendable) -> StateObservation {
+        membership.withLock { $0 = $0.map { Membership($0, retaining: owner) } }
+        return self
+    }
 
     /// Ends the observation; further calls do nothing.
     ///

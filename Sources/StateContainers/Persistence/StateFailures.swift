@@ -3,8 +3,9 @@ public import StateEngine
 /// Failures of a container that no call could throw: the present one, if there is one, then always
 /// the latest.
 ///
-/// The sequence never throws, and ends only when its task is cancelled. Each iterator has one slot:
-/// of the failures between two calls of `next`, it returns the last.
+/// The sequence never throws, and ends only when its task is cancelled. Each iterator has one slot
+/// and keeps the value followed, as a container does: of the failures between two calls of `next`,
+/// it returns the last.
 public struct StateFailures: AsyncSequence, Sendable {
     /// A failure; the message names the key.
     public typealias Element = StateError

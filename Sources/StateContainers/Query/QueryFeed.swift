@@ -1,3 +1,4 @@
+import CLinux
 import Observation
 import StateEngine
 
@@ -8,30 +9,25 @@ import StateEngine
 /// its commit in the inbox, or in the rows.
 ///
 /// Until the rows are computed it keeps one change for each key, however many commits arrive.
+///
+/// Who follows ``rows`` must retain this object, which follows the keyspace.
 final class QueryFeed<Value: Codable & Sendable>: NotifierJob, Observable {
-    /// Changes that the rows do not show yet.
     private struct Inbox {
-        var changes: [Key: KeyspaceChange] = [:]
-        /// Whether `changes` are all rows, not only the differences.
-        var isWhole = false
-        var epoch = Epoch(bits: 1)
+        var arrived = ArrivedChanges()
         var absence: StateError?
         /// Whether the notifier has this job.
-        var isDraining = false
+        var isScheduled = false
+        /// Whether something arrived since the job began.
+        var hasNews = false
 
-        var isEmpty: Bool { !isWhole && changes.isEmpty }
-
-        /// - Returns: Whether the caller must give the job to the notifier.
-        mutating func receive(_ event: KeyspaceEvent) -> Bool {
+        /// - Returns: Whether the rows may change.
+        mutating func take(_ event: KeyspaceEvent) -> Bool {
             switch event {
             case .commit(let revision, let changes, _):
-                epoch = revision.epoch
-                for change in changes { self.changes[change.key] = change }
+                arrived.add(changes, at: revision)
             case .state(let revision, _, let changes):
-                epoch = revision.epoch
                 absence = nil
-                isWhole = true
-                self.changes = Dictionary(changes.map { ($0.key, $0) }) { $1 }
+                arrived = ArrivedChanges(state: changes, at: revision)
             case .resumed:
                 absence = nil
                 return false
@@ -39,26 +35,14 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob, Observable {
                 absence = error
                 return false
             }
-            defer { isDraining = true }
-            return !isDraining
+            return true
         }
-    }
 
-    /// What the rows show.
-    private struct Shown {
-        var byKey: [Key: QueryRow<Value>] = [:]
-        var unreadable: [Key: StateError] = [:]
-        var rows = QueryRows<Value>()
-        /// The sums that were asked for, by what is added.
-        var sums: [PathID: any RunningSum<Value>] = [:]
-    }
-
-    /// What the rows show no longer, released after the lock: the `deinit` of an object in a row may
-    /// use the query.
-    private struct Gone {
-        var rows: [QueryRow<Value>] = []
-        var shown: Shown?
-        var published: QueryRows<Value>?
+        /// - Returns: Whether the caller must give the job to the notifier.
+        mutating func schedule() -> Bool {
+            defer { (isScheduled, hasNews) = (true, true) }
+            return !isScheduled
+        }
     }
 
     private let query: StateQuery<Value>
@@ -66,13 +50,16 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob, Observable {
     private let inbox = StateLock(Inbox())
     /// Held while changes are taken from the inbox and shown: one thread after the other, and who
     /// waits for it reads what the other has shown.
-    private let shown = StateLock(Shown())
+    private let shown: StateLock<AllRows<Value>>
     /// The rows; scopes do not divide them.
     let rows: MonitoredContainer<QueryRows<Value>, StateError>
+    /// Set by `init`, and nil only in it.
+    private let watch = StateLock<(any KeyspaceWatch)?>(nil)
     /// Answered once there are rows, or an error.
     let loading = Answer()
 
-    init(_ query: StateQuery<Value>) {
+    /// Follows the entries of a query; its rows may not have arrived yet.
+    init(_ query: StateQuery<Value>, in keyspace: any Keyspace) {
         self.query = query
         let core = StateCore.inMemory(
             QueryRows<Value>(),
@@ -80,8 +67,18 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob, Observable {
             isDirect: false,
             isTracked: false
         )
+        let codec = query.codec.adapted(to: keyspace)
+        shown = StateLock(AllRows(query, codec, ownsObjects: core.ownsObjects))
         rows = MonitoredContainer(core: core, check: nil)
+        // The keyspace retains the watch's closure, so that must not retain this object.
+        let begun = keyspace.watch { [weak self] event in self?.receive(event) }
+        watch.withLock { $0 = begun }
+        begun.include([query.pattern])
     }
+
+    deinit { watch.withLock { $0 }?.cancel() }
+
+    // MARK: Reading
 
     /// The rows with all commits that were delivered before the call.
     var current: QueryRows<Value> {
@@ -90,28 +87,12 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob, Observable {
         return rows.ownCore.read()
     }
 
-    var unreadable: [Key: StateError] {
-        catchUp()
-        rows.ownCore.track(\.self)
-        return shown.withLock { $0.unreadable }
-    }
+    var unreadable: [Key: StateError] { reading { shown, _ in shown.unreadable } }
 
-    /// The sum of a part of all rows, without offset and limit.
-    ///
-    /// - Complexity: O(*n*) in the rows the first time; then O(1), or for floating-point numbers,
-    ///   whose sums would become inexact, O(*n*) again after each change.
     func sum<Number: AdditiveArithmetic & Sendable>(
         _ path: any KeyPath<Value, Number> & Sendable
     ) -> Number {
-        catchUp()
-        rows.ownCore.track(\.self)
-        return shown.withLock { shown in
-            let present = shown.sums[PathID(path: path)] as? PartSum<Value, Number>
-            var sum = present ?? PartSum(path: path)
-            let total = sum.total(of: shown.byKey.values.lazy.map(\.value))
-            shown.sums[PathID(path: path)] = sum
-            return total
-        }
+        reading { shown, _ in shown.sum(path) }
     }
 
     var absence: StateError? {
@@ -119,19 +100,37 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob, Observable {
         return inbox.withLock { $0.absence }
     }
 
+    /// Reads of what is shown, beside the rows; values that may go are added to the array.
+    private func reading<R: Sendable>(
+        _ body: (inout AllRows<Value>, _ gone: inout [any Sendable]) -> R
+    ) -> R {
+        catchUp()
+        rows.ownCore.track(\.self)
+        var gone: [any Sendable] = []
+        defer { withExtendedLifetime(gone) {} }
+        return shown.withLock { body(&$0, &gone) }
+    }
+
     // MARK: The keyspace's side
 
-    /// Takes in an event of the keyspace; the rows follow at the next read, or on the notifier.
+    /// Takes in an event of the keyspace.
+    ///
+    /// The rows follow at the next read, or on the notifier; on this thread if an observer asks for
+    /// that. This thread must not wait for the keyspace, and nothing here does.
     func receive(_ event: KeyspaceEvent) {
-        let (drains, wasAbsent, absence) = inbox.withLock { inbox in
-            let wasAbsent = inbox.absence
-            let drains = inbox.receive(event)
-            return (drains, wasAbsent, inbox.absence)
+        // A body, which cannot be called into, runs if it submits to the keyspace.
+        let isInline = rows.registration.queue.listeners.hasInline && clinux_body() == nil
+        let (isNews, schedules, before, absence) = inbox.withLock { inbox in
+            let before = inbox.absence
+            let isNews = inbox.take(event)
+            return (isNews, isNews && !isInline && inbox.schedule(), before, inbox.absence)
         }
-        if wasAbsent != absence { registrar.withMutation(of: self, keyPath: \.absence) {} }
-        if drains {
+        if before != absence { registrar.withMutation(of: self, keyPath: \.absence) {} }
+        if isNews, isInline {
+            show()
+        } else if schedules {
             Notifier.shared.run(self)
-        } else if let absence {
+        } else if !isNews, let absence {
             loading.putFirst(.failure(absence))
         }
     }
@@ -140,107 +139,71 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob, Observable {
 
     /// Shows what has arrived; later changes wait behind the listeners.
     func run() {
-        let isDone = inbox.withLock { inbox in
-            inbox.isDraining = !inbox.isEmpty
-            return inbox.isEmpty
+        inbox.withLock { $0.hasNews = false }
+        show()
+        let goesOn = inbox.withLock { inbox in
+            inbox.isScheduled = inbox.hasNews
+            return inbox.hasNews
         }
-        guard !isDone else { return }
+        if goesOn { Notifier.shared.run(self) }
+    }
+
+    /// Shows what has arrived, and delivers it, whoever has shown it.
+    private func show() {
         catchUp()
-        Notifier.shared.run(self)
+        rows.ownCore.drain()
     }
 
     // MARK: The rows
 
-    /// Shows everything that has arrived.
+    /// Shows everything that has arrived; its delivery is left to who has brought it.
     ///
     /// Order, filter and codec of the query run on this thread.
-    ///
-    /// - Complexity: O(log *n*) comparisons for each change; if there are many, O(*n* log *n*) for
-    ///   all of them.
     func catchUp() {
         rows.ownCore.checkBody()
-        let (isNew, gone) = shown.withLock { shown -> (Bool, Gone) in
-            let taken = takeArrived()
-            var gone = Gone()
-            guard !taken.isEmpty, show(taken, in: &shown, &gone) || taken.isWhole else {
-                return (false, gone)
+        // Released after the lock: the `deinit` of an object in a row may use the query.
+        var gone: [any Sendable] = []
+        let hasArrived = shown.withLock { shown in
+            let arrived = inbox.withLock { inbox in
+                defer { inbox.arrived = ArrivedChanges() }
+                return inbox.arrived
             }
-            gone.published = rows.ownCore.read()
-            return (publish(shown.rows, evenIfSame: taken.isWhole), gone)
+            guard !arrived.isEmpty else { return false }
+            guard shown.take(arrived, &gone) || loading.result == nil else { return true }
+            if rows.ownCore.ownsObjects { gone.append(rows.ownCore.read()) }
+            rows.ownCore.publish(shown.rows)
+            return true
         }
         withExtendedLifetime(gone) {}
-        guard isNew else { return }
-        loading.putFirst(.success(0))
-        rows.ownCore.deliverLater()
+        if hasArrived { loading.putFirst(.success(0)) }
+    }
+}
+
+/// What a keyspace has delivered and a query does not show yet.
+struct ArrivedChanges {
+    /// All entries, before `changes`; nil if the changes are those of the entries shown.
+    private(set) var state: [KeyspaceChange]?
+    /// The last change of each key.
+    private(set) var changes: [Key: KeyspaceChange] = [:]
+    private(set) var epoch = Epoch(bits: 1)
+    private(set) var isEmpty = true
+
+    init() {}
+
+    init(state: [KeyspaceChange], at revision: Revision) {
+        self.state = state
+        add([], at: revision)
     }
 
-    /// - Returns: Whether there was something to publish: of a query with a limit or an offset, most
-    ///   changes concern other rows.
-    private func publish(_ all: QueryRows<Value>, evenIfSame: Bool) -> Bool {
-        let new = all.window(offset: query.rowOffset, limit: query.rowLimit)
-        let isWindow = query.rowOffset > 0 || query.rowLimit < .max
-        if isWindow, !evenIfSame, new.isSame(as: rows.ownCore.read()) { return false }
-        rows.ownCore.publish(new)
-        return true
-    }
-
-    private func takeArrived() -> Inbox {
-        inbox.withLock { inbox in
-            defer { (inbox.changes, inbox.isWhole) = ([:], false) }
-            return inbox
-        }
-    }
-
-    /// - Returns: Whether any row has changed.
-    private func show(_ taken: Inbox, in shown: inout Shown, _ gone: inout Gone) -> Bool {
-        if taken.isWhole {
-            gone.shown = shown
-            shown = Shown(sums: shown.sums.mapValues { $0.restarted })
-        }
-        // Sorting all of them is cheaper then.
-        let isAnew = taken.isWhole || taken.changes.count > max(64, shown.rows.count / 8)
-        var hasChanged = false
-        for (key, change) in taken.changes {
-            let new = row(key, change, taken.epoch, &shown.unreadable, &gone)
-            let old =
-                new.map { shown.byKey.updateValue($0, forKey: key) }
-                ?? shown.byKey.removeValue(forKey: key)
-            if let old, rows.ownCore.ownsObjects { gone.rows.append(old) }
-            hasChanged = hasChanged || old != nil || new != nil
-            for path in shown.sums.keys { shown.sums[path]?.replace(old?.value, with: new?.value) }
-            if !isAnew { shown.rows.replace(old, with: new, in: query.precedes) }
-        }
-        if isAnew { shown.rows = QueryRows(sorted: shown.byKey.values.sorted(by: query.precedes)) }
-        return hasChanged
-    }
-
-    /// The row of a change; nil if there is none.
-    private func row(
-        _ key: Key,
-        _ change: KeyspaceChange,
-        _ epoch: Epoch,
-        _ unreadable: inout [Key: StateError],
-        _ gone: inout Gone
-    ) -> QueryRow<Value>? {
-        if !unreadable.isEmpty { unreadable[key] = nil }
-        guard let bytes = change.value else { return nil }
-        do throws(StateError) {
-            let value = try query.codec.decode(bytes)
-            let revision = Revision(epoch: epoch, number: change.revision)
-            let row = QueryRow(key: key, value: value, revision: revision)
-            if query.isIncluded(value) { return row }
-            if rows.ownCore.ownsObjects { gone.rows.append(row) }
-            return nil
-        } catch {
-            unreadable[key] = error
-            return nil
-        }
+    mutating func add(_ changes: [KeyspaceChange], at revision: Revision) {
+        isEmpty = false
+        epoch = revision.epoch
+        for change in changes { self.changes[change.key] = change }
     }
 }
 
 extension StateCore {
-    /// Publishes a value that this process has computed; its delivery is left to
-    /// ``deliverLater()``.
+    /// Publishes a value that this process has computed; its delivery is left to ``drain()``.
     fileprivate final func publish(_ value: Value) {
         replacing { published in
             let next = Revision(epoch: published.epoch, number: published.number + 1)

@@ -36,6 +36,7 @@ public final class LiveSections<
     /// Runs `query` on `keyspace`; blocks until the rows are loaded.
     ///
     /// - Throws: Any error of the keyspace.
+    @available(*, noasync, message: "it blocks the thread until the rows are loaded: use try await")
     public init(
         _ query: SectionedQuery<Value, Section>,
         in keyspace: any Keyspace
@@ -44,30 +45,78 @@ public final class LiveSections<
         field = query.field
     }
 
+    /// Runs `query` on `keyspace`; returns when the rows are loaded.
+    ///
+    /// - Throws: Any error of the keyspace.
+    public nonisolated(nonsending) init(
+        _ query: SectionedQuery<Value, Section>,
+        in keyspace: any Keyspace
+    ) async throws(StateError) {
+        self.query = try await LiveQuery(query.rows, in: keyspace)
+        field = query.field
+    }
+
     /// The current sections, in order; only those that have rows.
     ///
     /// - Complexity: O(*k* log *n*) for *k* sections of *n* rows.
-    public var sections: [QuerySection<Value, Section>] { sections(of: query.rows) }
+    public var sections: [QuerySection<Value, Section>] { Self.sections(of: query.rows, by: field) }
 
-    /// Calls `body` with the sections when the rows change, as long as the query lives and the
-    /// observation is kept.
+    /// Calls `body` with the sections when the rows change, until the returned observation is
+    /// released, which keeps the query running.
     ///
     /// - Parameters:
-    ///   - queue: Where `body` runs.
     ///   - initial: Whether `body` first gets the current sections.
+    ///   - file: The caller's file, which traces show.
+    ///   - line: The caller's line, which traces show.
+    ///   - body: Receives the sections; as that of
+    ///     ``LiveQuery/observe(initial:file:line:_:)``, on the actor that it is isolated to.
+    /// - Returns: The observation; releasing it ends the calls.
+    public func observe(
+        initial: Bool = true,
+        file: String = #fileID,
+        line: Int = #line,
+        @_inheritActorContext _ body:
+            @escaping @isolated(any) @Sendable (
+                [QuerySection<Value, Section>]
+            ) -> Void
+    ) -> StateObservation {
+        query.feed.catchUp()
+        let observation = query.feed.rows.observe(
+            seeing: { [field] in Self.sections(of: $0.new, by: field) },
+            initial: initial,
+            who: "\(file):\(line)",
+            body
+        )
+        return observation.retaining(query.feed)
+    }
+
+    /// Calls `body` on `queue` with the sections when the rows change, until the returned observation
+    /// is released, which keeps the query running.
+    ///
+    /// - Parameters:
+    ///   - queue: Where `body` runs; see ``LiveQuery/observe(on:initial:file:line:_:)`` on
+    ///     ``StateQueue/inline``.
+    ///   - initial: Whether `body` first gets the current sections.
+    ///   - file: The caller's file, which traces show.
+    ///   - line: The caller's line, which traces show.
     ///   - body: Receives the sections.
     /// - Returns: The observation; releasing it ends the calls.
     public func observe(
-        on queue: StateQueue = .notifier,
+        on queue: StateQueue,
         initial: Bool = true,
+        file: String = #fileID,
+        line: Int = #line,
         _ body: @escaping @Sendable ([QuerySection<Value, Section>]) -> Void
     ) -> StateObservation {
-        query.observe(on: queue, initial: initial) { [weak self] change in
-            if let self { body(sections(of: change.new)) }
+        query.observe(on: queue, initial: initial, file: file, line: line) { [field] change in
+            body(Self.sections(of: change.new, by: field))
         }
     }
 
-    private func sections(of rows: QueryRows<Value>) -> [QuerySection<Value, Section>] {
+    private static func sections(
+        of rows: QueryRows<Value>,
+        by field: any KeyPath<Value, Section> & Sendable
+    ) -> [QuerySection<Value, Section>] {
         var sections: [QuerySection<Value, Section>] = []
         var start = 0
         while start < rows.count {
@@ -83,12 +132,22 @@ public final class LiveSections<
 }
 
 extension Keyspace {
-    /// Runs a sectioned query and keeps its sections current.
+    /// Runs a sectioned query and keeps its sections current; blocks until they are loaded.
     ///
     /// - Throws: Any error of the keyspace.
+    @available(*, noasync, message: "it blocks the thread until the rows are loaded: use try await")
     public func query<Value, Section>(
         _ query: SectionedQuery<Value, Section>
     ) throws(StateError) -> LiveSections<Value, Section> {
         try LiveSections(query, in: self)
+    }
+
+    /// Runs a sectioned query and keeps its sections current; returns when they are loaded.
+    ///
+    /// - Throws: Any error of the keyspace.
+    public nonisolated(nonsending) func query<Value, Section>(
+        _ query: SectionedQuery<Value, Section>
+    ) async throws(StateError) -> LiveSections<Value, Section> {
+        try await LiveSections(query, in: self)
     }
 }
