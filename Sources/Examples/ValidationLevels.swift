@@ -40,7 +40,7 @@ extension Example {
         checks.expect(.conflict, "a draft of an older budget is a conflict") { try draft.commit() }
         checks.expect(draft.rebase().limit == 200, "rebase shows the other's change")
         draft.limit = 200
-        try draft.commit()
+        try await draft.commit()
         checks.expect(travel.value == Budget(name: "Journey", limit: 200), "then it is committed")
         checks.expect(.rejected, "without a draft, an invalid value is refused too") {
             try travel ~> Budget()

@@ -50,7 +50,7 @@ struct QueryObservingTests {
     }
 
     @Test func `a stream of failures keeps its value followed`() async throws {
-        var failures = try PersistentState(0, key: "n/a", in: keyspace).failures.makeAsyncIterator()
+        var failures = try await PersistentState(0, key: "n/a", in: keyspace).failures.makeAsyncIterator()
         let next = Task { await failures.next() }
         try await keyspace.apply([.set("n/a", Array("none".utf8))])
         #expect(await next.value?.code == .undecodable)

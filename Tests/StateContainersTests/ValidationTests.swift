@@ -226,7 +226,7 @@ private final class Pupil: Person {
 
     @Test func `a new row of a query is drafted, and never replaces another`() async throws {
         let keyspace = try LocalKeyspace(backing: MemoryBacking())
-        let rows = try keyspace.query(StateQuery("profile/", as: Profile.self))
+        let rows = try await keyspace.query(StateQuery("profile/", as: Profile.self))
         var draft = Draft(new: Profile(), in: rows, id: "profile/ada")
         draft.balance = 5
         try await draft.commit()
@@ -244,7 +244,7 @@ private final class Pupil: Person {
     @Test func `a commit in a task leaves the thread of its task to others`() async throws {
         let backing = HeldBacking(isHeld: false)
         let keyspace = try LocalKeyspace(backing: backing)
-        let state = try PersistentState(Span(), key: "span", in: keyspace)
+        let state = try await PersistentState(Span(), key: "span", in: keyspace)
         backing.hold()
         let thread = ThreadExecutor()
         let editor = Task(executorPreference: thread) { () -> Revision? in
