@@ -79,7 +79,7 @@ extension Example {
 
         let scratch = try Scratch()
         for run in 1...2 {
-            let app = try AppState(in: StateDirectory(path: scratch.path(of: "app")))
+            let app = try await AppState(in: StateDirectory(path: scratch.path(of: "app")))
             checks.expect(app.isTouchIDEnabled.value == (run == 2), "Touch ID, run \(run)")
             try await app.isTouchIDEnabled ~> true
         }

@@ -8,7 +8,7 @@ extension Example {
         summary: "an aggregate root: a budget whose payments are validated, in SQLite"
     ) { checks in
         let scratch = try Scratch()
-        let database = try SQLiteDatabase(path: scratch.path(of: "budget.db"))
+        let database = try await SQLiteDatabase(path: scratch.path(of: "budget.db"))
         try Budget.script(checks) { key, new in try SQLiteState(new, key: key, in: database) }
     }
 

@@ -11,7 +11,7 @@ extension Example {
         summary: "budgets that keep current, the newest first: declared once"
     ) { checks in
         let scratch = try Scratch()
-        let database = try SQLiteDatabase(path: scratch.path(of: "budget.db"))
+        let database = try await SQLiteDatabase(path: scratch.path(of: "budget.db"))
         func container(_ name: String, created: Int) throws -> SQLiteState<Budget> {
             let new = Budget(name: name, limit: 100, dateCreated: created)
             return try SQLiteState(new, key: Key("budget/\(name)"), in: database)

@@ -24,13 +24,29 @@ public final class StateDirectory: Sendable {
     ///   ``StateError/Code/storage`` if it cannot be created, read or watched, or if others may
     ///   write it. No file of a key has changed then.
     /// - Complexity: O(*n*) in the bytes of the files, unless it was open.
+    @available(*, noasync, message: "in a task, write try await, which does not block")
     public init(path: String, isShared: Bool = false) throws(StateError) {
+        self.path = path
+        keyspace = try StateDirectory.open(path, isShared: isShared)
+    }
+
+    /// The same in a task, which waits without blocking its thread.
+    public init(path: String, isShared: Bool = false) async throws(StateError) {
+        self.path = path
+        keyspace = try await SharedKeyspace.opening { () throws(StateError) in
+            try StateDirectory.open(path, isShared: isShared)
+        }
+    }
+
+    private static func open(
+        _ path: String,
+        isShared: Bool
+    ) throws(StateError) -> LocalKeyspace {
         if mkdir(path, 0o700) != 0, errno != EEXIST {
             throw StateError(.storage, "\(path) cannot be created: \(lastSystemError())")
         }
         let identity = try SharedKeyspace.Identity(kind: "files", directory: path)
-        self.path = path
-        keyspace = try SharedKeyspace.open(identity) {
+        return try SharedKeyspace.open(identity) {
             FileBacking(directory: path, isShared: isShared)
         }
     }

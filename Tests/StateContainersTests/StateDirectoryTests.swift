@@ -38,7 +38,7 @@ struct StateDirectoryTests {
             for _ in 0..<4 {
                 group.addTask {
                     for _ in 0..<25 {
-                        let opened = try StateDirectory(path: place)
+                        let opened = try await StateDirectory(path: place)
                         #expect(opened.keyspace.keyCount == 0)
                     }
                 }

@@ -20,7 +20,7 @@ extension Example {
         summary: "static persistent containers without try!, opened in one place"
     ) { checks in
         defer { Scratch.shared.remove() }
-        try Settings.storage.open()
+        try await Settings.storage.open()
         try await Settings.volume ~> 0.75
         checks.expect(Settings.volume.value == 0.75, "a static container is stored")
         Settings.rating ~> 4

@@ -19,7 +19,7 @@ extension Example {
         let scratch = try Scratch()
         let path = scratch.path(of: "app.db")
         let key = try SecretKey.file(scratch.path(of: "app.key"))
-        let database = try SQLiteDatabase(path: path)
+        let database = try await SQLiteDatabase(path: path)
         let store = database.keyspace
         do {
             let login = try await SecretState(Login(), key: "login", in: store, sealedWith: key)

@@ -52,9 +52,17 @@ public final class StateStorage: Sendable {
 
     /// Opens the storage, unless it is open.
     ///
-    /// - Throws: Why it cannot be opened. Containers that were made before have that error; make
+    /// - Throws: Why it cannot be opened. Containers that were used before have that error; make
     ///   this the first use.
+    @available(*, noasync, message: "in a task, write try await, which does not block")
     public func open() throws(StateError) { _ = try keyspace(in: StateScope.current) }
+
+    /// The same in a task, which waits without blocking its thread.
+    public nonisolated(nonsending) func open() async throws(StateError) {
+        let scope = StateScope.current
+        _ = try await SharedKeyspace.opening { () throws(StateError) in try self.keyspace(in: scope)
+        }
+    }
 
     // MARK: By context
 

@@ -70,6 +70,21 @@ package enum SharedKeyspace {
 
     private static let slots = StateLock<[Identity: Slot]>([:])
 
+    /// Runs `open`, which waits for a disk, on a thread of its own, so that a task blocks none of the
+    /// pool.
+    ///
+    /// - Throws: What `open` throws.
+    package nonisolated(nonsending) static func opening<Opened: Sendable>(
+        _ open: @escaping @Sendable () throws(StateError) -> Opened
+    ) async throws(StateError) -> Opened {
+        let result = await withCheckedContinuation { continuation in
+            WorkerThread(name: "state-open").start {
+                continuation.resume(returning: Result { () throws(StateError) in try open() })
+            }
+        }
+        return try result.get()
+    }
+
     /// The keyspace of a store, opened with `makeBacking()` if it is not open.
     ///
     /// Waits if another thread is opening or closing it.

@@ -26,15 +26,32 @@ public final class SQLiteDatabase: Sendable {
     ///   ``StateError/Code/corrupt``, ``StateError/Code/newerFormat`` or
     ///   ``StateError/Code/storage``. The file is unchanged.
     /// - Complexity: O(*n*) in the bytes of the history, unless it was open.
+    @available(*, noasync, message: "in a task, write try await, which does not block")
     public init(
         path: String,
         history: HistoryLimits = HistoryLimits()
     ) throws(StateError) {
-        let identity = try SharedKeyspace.Identity(kind: "sqlite", file: path)
         self.path = path
-        keyspace = try SharedKeyspace.open(identity) {
-            SQLiteBacking(path: path, history: history)
+        keyspace = try SQLiteDatabase.open(path, history)
+    }
+
+    /// The same in a task, which waits without blocking its thread.
+    public init(
+        path: String,
+        history: HistoryLimits = HistoryLimits()
+    ) async throws(StateError) {
+        self.path = path
+        keyspace = try await SharedKeyspace.opening { () throws(StateError) in
+            try SQLiteDatabase.open(path, history)
         }
+    }
+
+    private static func open(
+        _ path: String,
+        _ history: HistoryLimits
+    ) throws(StateError) -> LocalKeyspace {
+        let identity = try SharedKeyspace.Identity(kind: "sqlite", file: path)
+        return try SharedKeyspace.open(identity) { SQLiteBacking(path: path, history: history) }
     }
 
     /// A new, empty database in memory, which is gone with its last container.
