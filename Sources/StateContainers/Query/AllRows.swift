@@ -12,6 +12,9 @@ protocol ShownRows<Value>: Sendable {
     /// The keys that have no row because their values cannot be read.
     var unreadable: [Key: StateError] { get }
 
+    /// The row of a key, wherever offset and limit are; nil if the query has none.
+    func row(for key: Key) -> QueryRow<Value>?
+
     /// Shows changes.
     ///
     /// - Returns: Whether there is something to publish.
@@ -43,6 +46,8 @@ struct AllRows<Value: Codable & Sendable>: ShownRows {
     }
 
     var rows: QueryRows<Value> { all.window(offset: query.rowOffset, limit: query.rowLimit) }
+
+    func row(for key: Key) -> QueryRow<Value>? { byKey[key] }
 
     /// - Complexity: O(*n*) in the rows the first time; then O(1), or for floating-point numbers,
     ///   whose sums would become inexact, O(*n*) again after each change.

@@ -55,6 +55,16 @@ struct KeyPage<Value: Codable & Sendable>: ShownRows {
         return isNews
     }
 
+    /// Decodes it if it is not on the page.
+    func row(for key: Key) -> QueryRow<Value>? {
+        if let row = rows.row(for: key) { return row }
+        let found =
+            watch.map { $0.entry(for: key).flatMap { Self.entry($0.change, $0.epoch) } }
+            ?? delivered.row(for: key)
+        guard let entry = found, let value = try? codec.decode(entry.value) else { return nil }
+        return QueryRow(key: key, value: value, revision: entry.revision)
+    }
+
     /// - Complexity: O(*n*) in all entries: only those on the page are kept.
     mutating func sum<Number: AdditiveArithmetic & Sendable>(
         _ path: any KeyPath<Value, Number> & Sendable,

@@ -98,6 +98,9 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob, Observable {
         return rows.ownCore.read()
     }
 
+    /// The row of a key, wherever offset and limit are.
+    func row(for key: Key) -> QueryRow<Value>? { reading { shown, _ in shown.row(for: key) } }
+
     var unreadable: [Key: StateError] { reading { shown, _ in shown.unreadable } }
 
     func sum<Number: AdditiveArithmetic & Sendable>(
@@ -111,12 +114,16 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob, Observable {
         return inbox.withLock { $0.absence }
     }
 
+    /// For the Observation library: everything that a commit may change beside the rows, which a
+    /// limit divides from the others.
+    private var entries: Void { () }
+
     /// Reads of what is shown, beside the rows; values that may go are added to the array.
     private func reading<R: Sendable>(
         _ body: (inout any ShownRows<Value>, _ gone: inout [any Sendable]) -> R
     ) -> R {
         catchUp()
-        rows.ownCore.track(\.self)
+        registrar.access(self, keyPath: \.entries)
         var gone: [any Sendable] = []
         defer { withExtendedLifetime(gone) {} }
         return shown.withLock { body(&$0, &gone) }
@@ -163,6 +170,7 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob, Observable {
     private func show() {
         catchUp()
         rows.ownCore.drain()
+        registrar.withMutation(of: self, keyPath: \.entries) {}
     }
 
     // MARK: The rows

@@ -162,6 +162,16 @@ package final class LocalWatch: KeyspaceWatch, WatchReceiver, @unchecked Sendabl
         }
     }
 
+    /// The durable entry of a key of the counted pattern; nil if there is none.
+    package func entry(for key: Key) -> (epoch: Epoch, change: KeyspaceChange)? {
+        keyspace.withCore { core in
+            key.bytes.withUnsafeBytes { bytes in
+                guard let counted, counted.pattern.matches(bytes) else { return nil }
+                return core.readDurable(bytes).map { (core.epoch, core.keyspaceChange($0)) }
+            }
+        }
+    }
+
     // MARK: Receiving
 
     /// The queue of deliveries is bounded by the receiver, not here.
