@@ -1,4 +1,3 @@
-import Dispatch
 import StateContainers
 import StateTestSupport
 import Testing

@@ -1,7 +1,34 @@
 import StateEngine
 
+/// What a query shows, and how it follows the changes of the entries.
+///
+/// What goes is added to `gone`, and released after the lock of the caller: the `deinit` of an object
+/// in a value may use the query.
+protocol ShownRows<Value>: Sendable {
+    associatedtype Value: Sendable
+
+    /// The rows of the offset and limit.
+    var rows: QueryRows<Value> { get }
+    /// The keys that have no row because their values cannot be read.
+    var unreadable: [Key: StateError] { get }
+
+    /// The row of a key, wherever offset and limit are; nil if the query has none.
+    func row(for key: Key) -> QueryRow<Value>?
+
+    /// Shows changes.
+    ///
+    /// - Returns: Whether there is something to publish.
+    mutating func take(_ arrived: ArrivedChanges, _ gone: inout [any Sendable]) -> Bool
+
+    /// The sum of a part of all rows, without offset and limit.
+    mutating func sum<Number: AdditiveArithmetic & Sendable>(
+        _ path: any KeyPath<Value, Number> & Sendable,
+        _ gone: inout [any Sendable]
+    ) -> Number
+}
+
 /// The rows of a query, all of them: for an order or a filter each value is needed.
-struct AllRows<Value: Codable & Sendable>: Sendable {
+struct AllRows<Value: Codable & Sendable>: ShownRows {
     private let query: StateQuery<Value>
     /// The codec of the keyspace: a value that breaks its rules is unreadable.
     private let codec: StateCodec<Value>
@@ -10,7 +37,6 @@ struct AllRows<Value: Codable & Sendable>: Sendable {
     private var all = QueryRows<Value>()
     /// The sums that were asked for, by what is added.
     private var sums: [PathID: any RunningSum<Value>] = [:]
-    /// The keys that have no row because their values cannot be read.
     private(set) var unreadable: [Key: StateError] = [:]
 
     init(_ query: StateQuery<Value>, _ codec: StateCodec<Value>, ownsObjects: Bool) {
@@ -19,15 +45,15 @@ struct AllRows<Value: Codable & Sendable>: Sendable {
         self.ownsObjects = ownsObjects
     }
 
-    /// The rows of the offset and limit.
     var rows: QueryRows<Value> { all.window(offset: query.rowOffset, limit: query.rowLimit) }
 
-    /// The sum of a part of all rows, without offset and limit.
-    ///
+    func row(for key: Key) -> QueryRow<Value>? { byKey[key] }
+
     /// - Complexity: O(*n*) in the rows the first time; then O(1), or for floating-point numbers,
     ///   whose sums would become inexact, O(*n*) again after each change.
     mutating func sum<Number: AdditiveArithmetic & Sendable>(
-        _ path: any KeyPath<Value, Number> & Sendable
+        _ path: any KeyPath<Value, Number> & Sendable,
+        _ gone: inout [any Sendable]
     ) -> Number {
         let present = sums[PathID(path: path)] as? PartSum<Value, Number>
         var sum = present ?? PartSum(path: path)
@@ -36,10 +62,9 @@ struct AllRows<Value: Codable & Sendable>: Sendable {
         return total
     }
 
-    /// Shows changes; adds what goes to `gone`.
+    /// Of a query with a limit or an offset, most changes concern other rows, which are not
+    /// published.
     ///
-    /// - Returns: Whether there is something to publish: of a query with a limit or an offset, most
-    ///   changes concern other rows.
     /// - Complexity: O(log *n*) comparisons for each change; if there are many, O(*n* log *n*) for
     ///   all of them.
     mutating func take(_ arrived: ArrivedChanges, _ gone: inout [any Sendable]) -> Bool {
@@ -63,10 +88,17 @@ struct AllRows<Value: Codable & Sendable>: Sendable {
         }
         for change in arrived.state ?? [] { show(change) }
         for change in arrived.changes.values { show(change) }
-        if isAnew { all = QueryRows(sorted: byKey.values.sorted(by: query.precedes)) }
+        if isAnew { sort(arrived.changes.isEmpty ? arrived.state : nil) }
         if arrived.state != nil || isUnreadableNew { return true }
         let isWindow = query.rowOffset > 0 || query.rowLimit < .max
         return hasChanged && !(isWindow && rows.isSame(as: before))
+    }
+
+    /// Puts all rows in order; `state` is what they were made of, if that is all.
+    private mutating func sort(_ state: [KeyspaceChange]?) {
+        // Most keyspaces deliver a state in the order of keys, which is sorted in one pass.
+        let rows = state.map { $0.compactMap { byKey[$0.key] } } ?? Array(byKey.values)
+        all = QueryRows(sorted: rows.sorted(by: query.precedes))
     }
 
     private mutating func restart(_ gone: inout [any Sendable]) {
@@ -87,7 +119,7 @@ struct AllRows<Value: Codable & Sendable>: Sendable {
             let value = try codec.decode(bytes)
             let revision = Revision(epoch: epoch, number: change.revision)
             let row = QueryRow(key: change.key, value: value, revision: revision)
-            if query.isIncluded(value) { return row }
+            if query.isIncluded?(value) ?? true { return row }
             if ownsObjects { gone.append(row) }
             return nil
         } catch {

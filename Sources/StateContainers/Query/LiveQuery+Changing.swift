@@ -3,6 +3,26 @@ public import StateEngine
 extension LiveQuery {
     // MARK: Rows
 
+    /// The row of a key, also if offset and limit leave it out; nil if no row of the query has it.
+    ///
+    /// - Complexity: O(1). Of a page of the keys (``StateQuery/limit(_:)``), O(log *n*), and it
+    ///   decodes a row that is not on the page.
+    public subscript(id: Key) -> QueryRow<Value>? { feed.row(for: id) }
+
+    /// A binding to the value of a row; nil if there is none.
+    ///
+    /// A change through it blocks until it is stored, as ``update(id:_:)`` does. If the row goes, the
+    /// binding shows the last value, and ``StateBinding/refusal`` is ``StateError/Code/conflict`` for
+    /// a change.
+    public func binding(id: Key) -> StateBinding<Value>? {
+        guard let row = FollowedRow(of: self, id) else { return nil }
+        return StateBinding {
+            row.current.value
+        } changing: { body in
+            try row.change(body)
+        }
+    }
+
     /// Stores a new row.
     ///
     /// - Parameters:
@@ -93,10 +113,14 @@ extension LiveQuery {
                 "key '\(id)' does not match the query's pattern '\(query.pattern)'"
             )
         }
+        return .set(id, try bytes(of: value, id), ifRevision: 0)
+    }
+
+    fileprivate func bytes(of value: Value, _ id: Key) throws(StateError) -> [UInt8] {
         guard let bytes = try query.codec.adapted(to: keyspace).encode(value) else {
             throw StateError(.invalidRequest, "a row cannot be nil: delete '\(id)' instead")
         }
-        return .set(id, bytes, ifRevision: 0)
+        return bytes
     }
 
     private func change<R>(
@@ -114,6 +138,66 @@ extension LiveQuery {
             bytes.map { .set(id, $0, ifRevision: entry.revision) }
             ?? .delete(id, ifRevision: entry.revision)
         return (result, mutation)
+    }
+}
+
+extension LiveQuery where Value: Validatable {
+    /// An editable copy of a row, which may be invalid until it is committed; nil if there is no such
+    /// row.
+    ///
+    /// Its commit blocks until it is stored. If the row has changed or is gone, it throws
+    /// ``StateError/Code/conflict``.
+    public func draft(id: Key) -> Draft<Value>? {
+        guard let row = FollowedRow(of: self, id) else { return nil }
+        return Draft {
+            let current = row.current
+            return (current.value, current.revision)
+        } committing: { (value, revision) throws(StateError) in
+            try row.replace(with: value, ifRevision: revision)
+        }
+    }
+}
+
+/// A row that is shown and changed by its key, and that may go meanwhile.
+private final class FollowedRow<Value: Codable & Sendable>: Sendable {
+    private let query: LiveQuery<Value>
+    /// As it was last seen.
+    private let last: StateLock<QueryRow<Value>>
+    private let id: Key
+
+    init?(of query: LiveQuery<Value>, _ id: Key) {
+        guard let row = query[id] else { return nil }
+        self.query = query
+        self.id = id
+        last = StateLock(row)
+    }
+
+    /// The row; if it is gone, as it was last seen.
+    var current: QueryRow<Value> {
+        guard let row = query[id] else { return last.withLock { $0 } }
+        // Handed out, so that the old value is not released under the lock.
+        _ = last.withLock { last in
+            defer { last = row }
+            return last
+        }
+        return row
+    }
+
+    func change(_ body: (inout Value) -> Void) throws(StateError) {
+        guard try query.update(id: id, { body(&$0) }) == nil else { return }
+        throw StateError(.conflict, "row '\(id)' is gone: insert it again, or discard the change")
+    }
+
+    func replace(
+        with value: Value,
+        ifRevision revision: Revision
+    ) throws(StateError) -> Revision {
+        guard revision.epoch == query.keyspace.epoch else {
+            throw StateError(.conflict, "row '\(id)' was read from another store: read it again")
+        }
+        let bytes = try query.bytes(of: value, id)
+        let number = try query.keyspace.apply([.set(id, bytes, ifRevision: revision.number)])
+        return Revision(epoch: revision.epoch, number: number)
     }
 }
 

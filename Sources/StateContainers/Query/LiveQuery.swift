@@ -18,7 +18,10 @@ public final class LiveQuery<Value: Codable & Sendable>: Observable, Sendable {
     /// Runs `query` on `keyspace`; blocks until the rows are loaded.
     ///
     /// - Throws: Any error of the keyspace.
-    /// - Complexity: O(*n* log *n*) in the rows; afterwards O(log *n*) comparisons for each change.
+    /// - Complexity: O(*n* log *n*) in the rows; afterwards O(log *n*) comparisons for each change. All
+    ///   rows are kept, also those outside of offset and limit. But a page of the keys
+    ///   (``StateQuery/limit(_:)``) takes O(offset + limit) for each change, keeps only its rows, and
+    ///   copies no other entries of a keyspace in this process. Of one elsewhere it keeps the bytes.
     @available(*, noasync, message: "it blocks the thread until the rows are loaded: use try await")
     public init(_ query: StateQuery<Value>, in keyspace: any Keyspace) throws(StateError) {
         self.query = query
@@ -51,6 +54,9 @@ public final class LiveQuery<Value: Codable & Sendable>: Observable, Sendable {
     public var rows: QueryRows<Value> { feed.current }
 
     /// How many rows match the query, without its offset and limit.
+    ///
+    /// A value that cannot be read is no row. Only a page of the keys (``StateQuery/limit(_:)``)
+    /// counts entries, because it does not read them.
     public var count: Int { rows.totalCount }
 
     /// The sum of a part of all rows that match the query, without its offset and limit.
@@ -58,7 +64,8 @@ public final class LiveQuery<Value: Codable & Sendable>: Observable, Sendable {
     /// A sum that is too large for its type ends the process, as `+` does.
     ///
     /// - Complexity: O(*n*) in the rows the first time, then O(1). Floating-point numbers are added
-    ///   again after each change.
+    ///   again after each change. A page of the keys (``StateQuery/limit(_:)``) does not keep the
+    ///   other rows, and reads all of them for each call.
     public func sum<Number: AdditiveArithmetic & Sendable>(
         of path: any KeyPath<Value, Number> & Sendable
     ) -> Number {
@@ -133,6 +140,8 @@ public final class LiveQuery<Value: Codable & Sendable>: Observable, Sendable {
 
     /// The keys whose values cannot be read, or break the rules of their type, with the errors; they
     /// have no rows.
+    ///
+    /// Of a page of the keys (``StateQuery/limit(_:)``), those on the page.
     public var unreadable: [Key: StateError] { feed.unreadable }
 
     /// Why the rows may be outdated; nil if they are current.

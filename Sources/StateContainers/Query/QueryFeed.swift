@@ -50,7 +50,7 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob, Observable {
     private let inbox = StateLock(Inbox())
     /// Held while changes are taken from the inbox and shown: one thread after the other, and who
     /// waits for it reads what the other has shown.
-    private let shown: StateLock<AllRows<Value>>
+    private let shown: StateLock<any ShownRows<Value>>
     /// The rows; scopes do not divide them.
     let rows: MonitoredContainer<QueryRows<Value>, StateError>
     /// Set by `init`, and nil only in it.
@@ -73,7 +73,18 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob, Observable {
         // The keyspace retains the watch's closure, so that must not retain this object.
         let begun = keyspace.watch { [weak self] event in self?.receive(event) }
         watch.withLock { $0 = begun }
-        begun.include([query.pattern])
+        // A keyspace of this process has the entries: a page is read there, and nothing else copied.
+        let local = query.isPage ? begun as? LocalWatch : nil
+        if query.isPage {
+            shown.withLock { $0 = KeyPage(query, codec, in: local, ownsObjects: core.ownsObjects) }
+        }
+        if let local {
+            local.count(query.pattern)
+            inbox.withLock { $0.arrived.add([], at: Revision(epoch: keyspace.epoch, number: 0)) }
+            catchUp()
+        } else {
+            begun.include([query.pattern])
+        }
     }
 
     deinit { watch.withLock { $0 }?.cancel() }
@@ -87,12 +98,15 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob, Observable {
         return rows.ownCore.read()
     }
 
+    /// The row of a key, wherever offset and limit are.
+    func row(for key: Key) -> QueryRow<Value>? { reading { shown, _ in shown.row(for: key) } }
+
     var unreadable: [Key: StateError] { reading { shown, _ in shown.unreadable } }
 
     func sum<Number: AdditiveArithmetic & Sendable>(
         _ path: any KeyPath<Value, Number> & Sendable
     ) -> Number {
-        reading { shown, _ in shown.sum(path) }
+        reading { shown, gone in shown.sum(path, &gone) }
     }
 
     var absence: StateError? {
@@ -100,12 +114,16 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob, Observable {
         return inbox.withLock { $0.absence }
     }
 
+    /// For the Observation library: everything that a commit may change beside the rows, which a
+    /// limit divides from the others.
+    private var entries: Void { () }
+
     /// Reads of what is shown, beside the rows; values that may go are added to the array.
     private func reading<R: Sendable>(
-        _ body: (inout AllRows<Value>, _ gone: inout [any Sendable]) -> R
+        _ body: (inout any ShownRows<Value>, _ gone: inout [any Sendable]) -> R
     ) -> R {
         catchUp()
-        rows.ownCore.track(\.self)
+        registrar.access(self, keyPath: \.entries)
         var gone: [any Sendable] = []
         defer { withExtendedLifetime(gone) {} }
         return shown.withLock { body(&$0, &gone) }
@@ -152,6 +170,7 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob, Observable {
     private func show() {
         catchUp()
         rows.ownCore.drain()
+        registrar.withMutation(of: self, keyPath: \.entries) {}
     }
 
     // MARK: The rows

@@ -10,15 +10,22 @@ public struct QueryRows<Value: Sendable>: Sendable {
     private var blocks: [[QueryRow<Value>]] = []
     /// The position of the first row of each block.
     private var starts: [Int] = []
-    /// How many rows there are without ``offset`` and ``limit``.
-    public private(set) var totalCount = 0
+    /// How many rows the blocks have.
+    private var keptCount = 0
+    /// How many rows come before those in the blocks, and are not kept.
+    private var start = 0
+    /// How many rows there are that the blocks do not have.
+    private var otherCount = 0
     /// How many of them come before the first row here.
     public private(set) var offset = 0
     /// How many rows are here at most.
     public private(set) var limit = Int.max
 
+    /// How many rows there are without ``offset`` and ``limit``.
+    public var totalCount: Int { keptCount + otherCount }
+
     /// How many rows there are.
-    public var count: Int { Swift.min(limit, Swift.max(0, totalCount - offset)) }
+    public var count: Int { Swift.min(limit, Swift.max(0, keptCount - (offset - start))) }
 
     /// Whether one row comes before another; keys decide last, so no two rows are equal.
     typealias Order = (QueryRow<Value>, QueryRow<Value>) -> Bool
@@ -37,7 +44,20 @@ public struct QueryRows<Value: Sendable>: Sendable {
             starts.append(start)
             blocks.append(Array(rows[start...].prefix(length)))
         }
-        totalCount = rows.count
+        keptCount = rows.count
+    }
+
+    /// Makes a page, of which no other rows are kept.
+    ///
+    /// - Parameters:
+    ///   - rows: Its rows, in order; fewer than its entries if some cannot be read.
+    ///   - offset: How many entries come before it.
+    ///   - limit: How many rows it may have.
+    ///   - totalCount: How many entries there are.
+    init(page rows: [QueryRow<Value>], offset: Int, limit: Int, of totalCount: Int) {
+        self.init(sorted: rows)
+        (self.offset, start, self.limit) = (offset, offset, limit)
+        otherCount = totalCount - rows.count
     }
 
     /// Some of these rows: those after the first `offset`, at most `limit`.
@@ -115,11 +135,21 @@ public struct QueryRows<Value: Sendable>: Sendable {
     }
 
     private mutating func shift(after block: Int, by difference: Int) {
-        totalCount += difference
+        keptCount += difference
         for next in starts.indices.dropFirst(block + 1) { starts[next] += difference }
     }
 
     // MARK: Finding
+
+    /// The row of a key; the rows must be in the order of their keys.
+    ///
+    /// - Complexity: O(log *n*).
+    func row(for key: Key) -> QueryRow<Value>? {
+        let block = blocks.partitioningIndex { $0[$0.count - 1].key >= key }
+        guard block < blocks.count else { return nil }
+        let offset = blocks[block].partitioningIndex { $0.key >= key }
+        return blocks[block][offset].key == key ? blocks[block][offset] : nil
+    }
 
     /// Where the first row is that does not come before `row`; behind the last block if all do.
     private func place(of row: QueryRow<Value>, _ order: Order) -> (block: Int, offset: Int) {
@@ -153,18 +183,19 @@ extension QueryRows: RandomAccessCollection {
     /// - Complexity: O(log *n*).
     public subscript(position: Int) -> QueryRow<Value> {
         precondition(position >= 0 && position < count, "row \(position) of \(count)")
-        let place = offset + position
+        let place = offset - start + position
         let block = starts.partitioningIndex { $0 > place } - 1
         return blocks[block][place - starts[block]]
     }
 
     /// Goes through the rows in order; O(1) for each.
     public func makeIterator() -> Iterator {
-        let block = starts.partitioningIndex { $0 > offset } - 1
+        let first = offset - start
+        let block = starts.partitioningIndex { $0 > first } - 1
         return Iterator(
             blocks: blocks,
             block: Swift.max(0, block),
-            place: block < 0 ? 0 : offset - starts[block],
+            place: block < 0 ? 0 : first - starts[block],
             rest: count
         )
     }

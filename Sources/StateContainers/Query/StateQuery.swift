@@ -18,7 +18,8 @@ public struct StateQuery<Value: Codable & Sendable>: Sendable {
     /// The keys to include.
     public let pattern: Pattern
     let codec: StateCodec<Value>
-    private(set) var isIncluded: @Sendable (Value) -> Bool = { _ in true }
+    /// Nil includes all values.
+    private(set) var isIncluded: (@Sendable (Value) -> Bool)?
     /// Each says whether one value comes before another; the first that decides counts, and last
     /// the keys.
     private(set) var orders: [@Sendable (Value, Value) -> Bool] = []
@@ -58,12 +59,22 @@ public struct StateQuery<Value: Codable & Sendable>: Sendable {
     /// Includes only values for which `isIncluded` returns true; it must have no side effects.
     public func filtered(_ isIncluded: @escaping @Sendable (Value) -> Bool) -> StateQuery {
         var query = self
-        let before = self.isIncluded
-        query.isIncluded = { before($0) && isIncluded($0) }
+        if let before = self.isIncluded {
+            query.isIncluded = { before($0) && isIncluded($0) }
+        } else {
+            query.isIncluded = isIncluded
+        }
         return query
     }
 
     /// Includes at most this many rows, the first ones in the order.
+    ///
+    /// In the order of keys and without a filter, the query is a page of the keys: it reads and keeps
+    /// only the values that it shows, however many entries match. Offset, limit and count are then
+    /// those of entries, whose values nobody has read. So an unreadable value on the page leaves it one
+    /// row short, and ``LiveQuery/unreadable`` has only the keys on the page.
+    ///
+    /// With an order or a filter, all values are read, and all that the filter includes are kept.
     ///
     /// - Precondition: `count` is at least 0.
     public func limit(_ count: Int) -> StateQuery {
@@ -95,6 +106,9 @@ public struct StateQuery<Value: Codable & Sendable>: Sendable {
     ) -> SectionedQuery<Value, Section> {
         SectionedQuery(rows: sorted(by: field, direction), field: field)
     }
+
+    /// Whether the rows are a page of the keys, so that no other value decides which ones they are.
+    var isPage: Bool { orders.isEmpty && isIncluded == nil && rowLimit < .max }
 
     /// Whether `left` comes before `right`.
     func precedes(_ left: QueryRow<Value>, _ right: QueryRow<Value>) -> Bool {

@@ -56,11 +56,14 @@ extension LocalKeyspace {
 /// A watch of a keyspace in this process.
 ///
 /// Its state is changed under the keyspace's lock: the proof of `@unchecked Sendable`.
-final class LocalWatch: KeyspaceWatch, WatchReceiver, @unchecked Sendable {
+package final class LocalWatch: KeyspaceWatch, WatchReceiver, @unchecked Sendable {
     private let keyspace: LocalKeyspace
     private let receiveEvent: @Sendable (KeyspaceEvent) -> Void
     private let watcher: Watcher
     private var counts: [Pattern: Int] = [:]
+    /// The pattern whose entries are counted, and how many are durable; nil if commits and states are
+    /// delivered with their changes.
+    private var counted: (pattern: Pattern, entryCount: Int)?
     private let isCancelled = Atomic(false)
 
     init(_ keyspace: LocalKeyspace, _ receive: @escaping @Sendable (KeyspaceEvent) -> Void) {
@@ -76,7 +79,7 @@ final class LocalWatch: KeyspaceWatch, WatchReceiver, @unchecked Sendable {
 
     deinit { cancel() }
 
-    func include(_ patterns: [Pattern]) {
+    package func include(_ patterns: [Pattern]) {
         keyspace.withCore { core in
             guard !isCancelled.load(ordering: .relaxed) else { return }
             for pattern in patterns {
@@ -97,7 +100,7 @@ final class LocalWatch: KeyspaceWatch, WatchReceiver, @unchecked Sendable {
         keyspace.deliver()
     }
 
-    func exclude(_ patterns: [Pattern]) {
+    package func exclude(_ patterns: [Pattern]) {
         keyspace.withCore { core in
             for pattern in patterns {
                 guard let count = counts[pattern] else { continue }
@@ -107,24 +110,86 @@ final class LocalWatch: KeyspaceWatch, WatchReceiver, @unchecked Sendable {
         }
     }
 
-    func cancel() {
+    package func cancel() {
         guard !isCancelled.exchange(true, ordering: .relaxed) else { return }
         keyspace.withCore { core in
             core.hub.remove(watcher, patterns: counts.keys)
         }
     }
 
-    /// The queue of deliveries is bounded by the receiver, not here.
-    var hasRoom: Bool { true }
+    // MARK: Counting
 
-    func receive(_ notice: Watcher.Notice, in core: KeyspaceCore) {
+    /// Watches the keys of one pattern, the only one of this watch, and counts their entries.
+    ///
+    /// Copies none of them: delivers no state, and commits without their changes.
+    /// ``page(offset:limit:)`` reads the entries.
+    ///
+    /// - Complexity: O(*m*) in the entries below the pattern's literal part, and no memory for them.
+    package func count(_ pattern: Pattern) {
+        keyspace.withCore { core in
+            counts[pattern] = 1
+            core.hub.add(pattern, to: watcher)
+            var entryCount = 0
+            core.forEachDurable(PatternSet([pattern]), after: nil) { _ in
+                entryCount += 1
+                return true
+            }
+            counted = (pattern, entryCount)
+        }
+    }
+
+    /// Some entries of the counted pattern in the order of their keys, and how many it has, as of one
+    /// commit: the last that is durable, which may not be delivered yet.
+    ///
+    /// - Complexity: O(`offset` + `limit`), and less if there are fewer entries; for a glob, O(*m*) in
+    ///   the entries below its literal part.
+    package func page(
+        offset: Int,
+        limit: Int
+    ) -> (epoch: Epoch, entryCount: Int, entries: [KeyspaceChange]) {
+        keyspace.withCore { core in
+            guard let counted else { preconditionFailure("a page of a watch that counts nothing") }
+            var entries: [KeyspaceChange] = []
+            var toSkip = offset
+            if limit > 0, offset < counted.entryCount {
+                core.forEachDurable(PatternSet([counted.pattern]), after: nil) { record in
+                    toSkip -= 1
+                    if toSkip < 0 { entries.append(core.keyspaceChange(record)) }
+                    return entries.count < limit
+                }
+            }
+            return (core.epoch, counted.entryCount, entries)
+        }
+    }
+
+    /// The durable entry of a key of the counted pattern; nil if there is none.
+    package func entry(for key: Key) -> (epoch: Epoch, change: KeyspaceChange)? {
+        keyspace.withCore { core in
+            key.bytes.withUnsafeBytes { bytes in
+                guard let counted, counted.pattern.matches(bytes) else { return nil }
+                return core.readDurable(bytes).map { (core.epoch, core.keyspaceChange($0)) }
+            }
+        }
+    }
+
+    // MARK: Receiving
+
+    /// The queue of deliveries is bounded by the receiver, not here.
+    package var hasRoom: Bool { true }
+
+    package func receive(_ notice: Watcher.Notice, in core: KeyspaceCore) {
         // It begins synced and always has room: it gets no pieces and no gap.
         guard case .commit(let revision, let changes) = notice else { return }
         let cause = changes.first.map { core.cause(of: $0) } ?? .unknown
-        enqueue(
-            .commit(core.revision(revision), changes.map { core.keyspaceChange($0) }, cause: cause),
-            in: core
-        )
+        let delivered = counted == nil ? changes.map { core.keyspaceChange($0) } : []
+        for record in changes { counted?.entryCount += LocalWatch.difference(by: record) }
+        enqueue(.commit(core.revision(revision), delivered, cause: cause), in: core)
+    }
+
+    /// How many entries a version makes more; it still has the one that it supersedes.
+    private static func difference(by record: Record) -> Int {
+        let wasThere = record.older.map { !$0.isDeleted } ?? false
+        return (record.isDeleted ? 0 : 1) - (wasThere ? 1 : 0)
     }
 
     private func enqueue(_ event: KeyspaceEvent, in core: KeyspaceCore) {

@@ -16,6 +16,7 @@ enum LibraryCommand {
         for _ in 0..<turns {
             if rows.contains(.memory) { MemoryRows.measure(operations, &table) }
             if rows.contains(.listening) { ListeningRows.measure(operations / 10, &table) }
+            if rows.contains(.queries) { try PageRows.measure(&table) }
             if rows.contains(.arrays) { ArrayRows.measure(operations, &table) }
             if rows.contains(.durable) { try DurableRows.measure(commits, in: place, &table) }
             if rows.contains(.remote) {
@@ -37,7 +38,7 @@ enum LibraryCommand {
     }
 
     private enum Rows: String, CaseIterable {
-        case memory, listening, arrays, durable, remote, scopes, kept
+        case memory, listening, queries, arrays, durable, remote, scopes, kept
 
         /// The rows in a comma-separated list.
         static func named(_ list: String) throws(BenchError) -> Set<Rows> {
