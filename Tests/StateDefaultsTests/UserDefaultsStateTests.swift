@@ -143,9 +143,72 @@ struct UserDefaultsStateTests {
         #expect(try state(Double(0), "volume").value == 0.75)
         #expect(try state([String](), "list").value == ["c"])
         #expect(try state(URL?.none, "url").value?.host() == "example.org")
-        let text = try UserDefaultsState([1], key: "text", suite: suite, codec: .standard)
-        try text ~> { $0.append(2) }
-        #expect(defaults.string(forKey: "text") == "[1,2]")
+    }
+
+    @Test func `a codec of one's own is stored as text, or as data`() throws {
+        defer { removeAll() }
+        let lines = StateCodec<[String]> { lines in
+            Array(lines.joined(separator: "\n").utf8)
+        } decode: { bytes in
+            String(decoding: bytes ?? [], as: UTF8.self).split(separator: "\n").map(String.init)
+        }
+        let text = try UserDefaultsState([], key: "text", suite: suite, codec: lines)
+        try text ~> ["a", "b"]
+        #expect(defaults.string(forKey: "text") == "a\nb")
+        let raw = StateCodec<Int> { number in
+            [UInt8(number), 0xFF]
+        } decode: { bytes in
+            Int(bytes?.first ?? 0)
+        }
+        let data = try UserDefaultsState(0, key: "data", suite: suite, codec: raw)
+        try data ~> 7
+        #expect(defaults.data(forKey: "data") == Data([7, 0xFF]))
+    }
+
+    @Test func `static containers are kept in the defaults, in their own types`() throws {
+        defer { removeAll() }
+        defaults.set(0.5, forKey: "volume")
+        let storage = StateStorage.defaults(suite: suite)
+        let volume = PersistentState(1.0, key: "volume", in: storage)
+        #expect(volume.value == 0.5)
+        try volume ~> 0.75
+        #expect(defaults.object(forKey: "volume") as? Double == 0.75)
+        let window = PersistentState(Window(), key: "window", in: storage)
+        try window ~> { $0.title = "b" }
+        #expect(defaults.dictionary(forKey: "window")?["title"] as? String == "b")
+        let same = try state(0.0, "volume")
+        #expect(same.value == 0.75)
+        StateStorage.with(storage) {
+            let player = Player()
+            #expect(player.names == ["a"])
+            #expect(throws: Never.self) { try player.$names ~> { $0.append("b") } }
+        }
+        #expect(defaults.stringArray(forKey: "names") == ["a", "b"])
+    }
+
+    private struct Player {
+        @StateValue("names") var names = ["a"]
+    }
+
+    @Test func `in a scope, static containers in the defaults are in memory`() throws {
+        defer { removeAll() }
+        let storage = StateStorage.defaults(suite: suite)
+        let volume = PersistentState(1.0, key: "volume", in: storage)
+        try StateScope.run {
+            #expect(volume.value == 1)
+            try volume ~> 0.25
+            #expect(volume.value == 0.25)
+        }
+        #expect(volume.value == 1 && defaults.object(forKey: "volume") == nil)
+    }
+
+    @Test func `a versioned value keeps its version in the defaults`() throws {
+        defer { removeAll() }
+        let codec = StateCodec<Window>.versioned(2, migrations: [StateMigration(from: 1) { _ in }])
+        let storage = StateStorage.defaults(suite: suite)
+        let window = PersistentState(Window(), key: "window", in: storage, codec: codec)
+        try window ~> Window(title: "b")
+        #expect(defaults.string(forKey: "window")?.contains(#""$version":2"#) == true)
     }
 
     @Test func `Convergent: what others set arrives in every container`() throws {
