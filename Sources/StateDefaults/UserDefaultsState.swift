@@ -17,8 +17,11 @@ import StateEngine
 /// ```swift
 /// let touchID = try UserDefaultsState(false, key: "isTouchIDEnabled")
 /// ```
-public final class UserDefaultsState<Value: Codable & Sendable>: PersistentState<Value>,
-    FinalContainer, @unchecked Sendable
+///
+/// A subclass may override `didModify(_:)`. There are no stored properties: the proof of
+/// `@unchecked Sendable`.
+open class UserDefaultsState<Value: Codable & Sendable>: PersistentState<Value>,
+    @unchecked Sendable
 {
     /// Makes a container of a default.
     ///
@@ -47,6 +50,10 @@ public final class UserDefaultsState<Value: Codable & Sendable>: PersistentState
             acceptsUnreadable: acceptsUnreadable
         )
     }
+}
+
+extension UserDefaultsState: LibraryContainer {
+    package static var ownClass: AnyClass { UserDefaultsState<Value>.self }
 }
 
 extension StateStorage {

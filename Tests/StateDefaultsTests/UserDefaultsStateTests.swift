@@ -211,6 +211,25 @@ struct UserDefaultsStateTests {
         #expect(defaults.string(forKey: "window")?.contains(#""$version":2"#) == true)
     }
 
+    private final class Analytics: UserDefaultsState<Int>, @unchecked Sendable {
+        let seen = Observed<[Int]>([])
+
+        override func didModify(_ change: StateChange<Int>) {
+            super.didModify(change)
+            seen.update { $0.append(change.new) }
+        }
+    }
+
+    @Test func `didModify of a subclass is called for each change, also for those of others`()
+        throws
+    {
+        defer { removeAll() }
+        let state = try Analytics(0, key: "n", suite: suite)
+        for number in 1...3 { try state ~> number }
+        defaults.set(9, forKey: "n")
+        #expect(state.seen.wait { $0 == [1, 2, 3, 9] })
+    }
+
     @Test func `Convergent: what others set arrives in every container`() throws {
         defer { removeAll() }
         let first = try state(0, "first")

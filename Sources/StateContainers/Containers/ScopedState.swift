@@ -12,7 +12,7 @@ public import StateEngine
 /// fontSize ~> 14
 /// ```
 public final class ScopedState<Root: Sendable, Field: Equatable & Sendable, Failure: Error>:
-    MonitoredContainer<Field, Failure>, FinalContainer, Observable, @unchecked Sendable
+    MonitoredContainer<Field, Failure>, Observable, @unchecked Sendable
 {
     // Constant, or under the lock: the proof of `@unchecked Sendable`.
     /// The container.
@@ -29,6 +29,8 @@ public final class ScopedState<Root: Sendable, Field: Equatable & Sendable, Fail
         self.path = path
         super.init(core: PartCore(of: state.ownCore, at: path), check: nil)
     }
+
+    package override class var libraryClass: AnyClass { ScopedState<Root, Field, Failure>.self }
 
     package override var isDivided: Bool { state.isDivided }
 
