@@ -315,4 +315,48 @@ struct UserDefaultsStateTests {
         try state ~> nil
         #expect(defaults.object(forKey: "object") == nil)
     }
+
+    @Test func `a model of NSSecureCoding is a value of every container`() throws {
+        defer { removeAll() }
+        let stored = Archived(Bookmark(title: "Swift", tags: ["a", "b"]))
+        let keyspace = try LocalKeyspace(backing: MemoryBacking())
+        let inMemory = try PersistentState(Archived<Bookmark>?.none, key: "b", in: keyspace)
+        let inDefaults = try state(Archived<Bookmark>?.none, "b")
+        for state in [inMemory, inDefaults] {
+            try state ~> stored
+            #expect(state.value?.object.tags == ["a", "b"])
+        }
+        // As another start reads them.
+        let bytes = try #require(keyspace.entry(for: "b")?.value)
+        try keyspace.apply([.set("copy", bytes)])
+        defaults.set(defaults.data(forKey: "b"), forKey: "copy")
+        let copies = [
+            try PersistentState(Archived<Bookmark>?.none, key: "copy", in: keyspace),
+            try state(Archived<Bookmark>?.none, "copy"),
+        ]
+        for state in copies {
+            #expect(state.value?.object.title == "Swift" && state.value?.object.tags == ["a", "b"])
+        }
+    }
+}
+
+/// A model that was written for NSCoding.
+final class Bookmark: NSObject, NSSecureCoding {
+    static let supportsSecureCoding = true
+    let title: String
+    let tags: [String]
+
+    init(title: String, tags: [String]) { (self.title, self.tags) = (title, tags) }
+
+    init?(coder: NSCoder) {
+        guard let title = coder.decodeObject(of: NSString.self, forKey: "title") else { return nil }
+        self.title = title as String
+        let tags = coder.decodeObject(of: [NSArray.self, NSString.self], forKey: "tags")
+        self.tags = tags as? [String] ?? []
+    }
+
+    func encode(with coder: NSCoder) {
+        coder.encode(title as NSString, forKey: "title")
+        coder.encode(tags as NSArray, forKey: "tags")
+    }
 }
