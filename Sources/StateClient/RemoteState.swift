@@ -17,12 +17,12 @@ public import StateModel
 /// let volume = try RemoteState(0.5, key: "audio/volume")
 /// try volume ~> 0.7
 /// ```
-public final class RemoteState<Value: Codable & Sendable>: PersistentState<Value>, FinalContainer,
-    @unchecked Sendable
-{
+///
+/// A subclass may override `didModify(_:)`.
+open class RemoteState<Value: Codable & Sendable>: PersistentState<Value>, @unchecked Sendable {
     // Constant: the proof of `@unchecked Sendable`.
     /// The connection to the daemon; it stays open as long as a container on it lives.
-    public let keyspace: RemoteKeyspace
+    public final let keyspace: RemoteKeyspace
 
     /// Makes a container of the daemon's entry `key`; blocks until its value is loaded.
     ///
@@ -88,6 +88,10 @@ public final class RemoteState<Value: Codable & Sendable>: PersistentState<Value
     }
 }
 
+extension RemoteState: LibraryContainer {
+    package static var ownClass: AnyClass { RemoteState<Value>.self }
+}
+
 extension RemoteState {
     /// When values end by themselves.
     ///
@@ -118,7 +122,7 @@ extension RemoteState {
     /// - Returns: The revision of the commit.
     /// - Throws: Why the change was refused; the value is unchanged.
     @discardableResult
-    public func modify(
+    public final func modify(
         _ newValue: Value,
         expires time: Duration
     ) throws(StateError) -> Revision {
@@ -131,7 +135,7 @@ extension RemoteState {
     ///
     /// - Throws: Why the change was refused; the value is unchanged.
     @discardableResult
-    public func modify<R>(
+    public final func modify<R>(
         expires time: Duration,
         _ body: (inout Value) -> R
     ) throws(StateError) -> R {
@@ -155,7 +159,7 @@ extension RemoteState {
 
     /// The same in a task, for an error that `body` throws too: it changes nothing.
     @discardableResult
-    public nonisolated(nonsending) func modify<R>(
+    public nonisolated(nonsending) final func modify<R>(
         expires time: Duration,
         _ body: (inout Value) throws -> R
     ) async throws -> R {

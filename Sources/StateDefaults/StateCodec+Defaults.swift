@@ -2,26 +2,23 @@ import Foundation
 import StateContainers
 import StateEngine
 
-extension StateCodec where Value: Codable & Sendable {
-    /// The form of the defaults' own types: numbers as numbers, dates as dates, and so on.
-    ///
-    /// A default that an earlier version stored as text, or that another program wrote as a number
-    /// of another kind, is read as a person would type it.
-    static var propertyList: StateCodec {
-        StateCodec { (value) throws(StateError) in
-            try propertyList(of: value)?.entry()
-        } decode: { (bytes) throws(StateError) in
-            guard let bytes else { return try standard.decode(nil) }
-            guard let list = PropertyList(entry: bytes) else {
-                throw StateError(.undecodable, "the default is not a property list")
-            }
-            return try value(of: list, bytes)
-        }
+/// The form of the defaults: their own types.
+extension DefaultsBacking: EntryForm {
+    func standard<Value: Codable & Sendable>(
+        _ version: Int,
+        _ migrations: [StateMigration]
+    ) -> StateCodec<Value>? {
+        // What has a schema is read by its version, which a property list has no place for.
+        version == 1 ? .propertyList : nil
     }
 
+    func custom<Value>(_ codec: StateCodec<Value>) -> StateCodec<Value> { codec.asText }
+}
+
+extension StateCodec {
     /// Stores the bytes of this codec: as a string if they are UTF-8, else as data.
-    var asText: StateCodec {
-        StateCodec { (value) throws(StateError) in
+    fileprivate var asText: StateCodec {
+        var codec = StateCodec { (value) throws(StateError) in
             guard let bytes = try encode(value) else { return nil }
             let text = String(validating: bytes, as: UTF8.self)
             return try (text.map { PropertyList.string($0) } ?? .data(Data(bytes))).entry()
@@ -31,6 +28,26 @@ extension StateCodec where Value: Codable & Sendable {
                 throw StateError(.undecodable, "the default is neither a string nor data")
             }
             return try decodeStored(text)
+        }
+        codec.seal = seal
+        return codec
+    }
+}
+
+extension StateCodec where Value: Codable & Sendable {
+    /// The form of the defaults' own types: numbers as numbers, dates as dates, and so on.
+    ///
+    /// A default that an earlier version stored as text, or that another program wrote as a number
+    /// of another kind, is read as a person would type it.
+    fileprivate static var propertyList: StateCodec {
+        StateCodec { (value) throws(StateError) in
+            try propertyList(of: value)?.entry()
+        } decode: { (bytes) throws(StateError) in
+            guard let bytes else { return try standard.decode(nil) }
+            guard let list = PropertyList(entry: bytes) else {
+                throw StateError(.undecodable, "the default is not a property list")
+            }
+            return try value(of: list, bytes)
         }
     }
 

@@ -17,8 +17,11 @@ import StateEngine
 /// ```swift
 /// let touchID = try UserDefaultsState(false, key: "isTouchIDEnabled")
 /// ```
-public final class UserDefaultsState<Value: Codable & Sendable>: PersistentState<Value>,
-    FinalContainer, @unchecked Sendable
+///
+/// A subclass may override `didModify(_:)`. There are no stored properties: the proof of
+/// `@unchecked Sendable`.
+open class UserDefaultsState<Value: Codable & Sendable>: PersistentState<Value>,
+    @unchecked Sendable
 {
     /// Makes a container of a default.
     ///
@@ -26,8 +29,8 @@ public final class UserDefaultsState<Value: Codable & Sendable>: PersistentState
     ///   - defaultValue: The value if the default is not set.
     ///   - key: The name of the default.
     ///   - suite: The suite; nil: that of `UserDefaults.standard`.
-    ///   - codec: Converts a value to bytes and back, which are stored as a string, or as data if
-    ///     they are not UTF-8; nil: the value is stored in the defaults' own types.
+    ///   - codec: The standard one stores the value in the defaults' own types. What another one
+    ///     writes is stored as a string, or as data if it is not UTF-8.
     ///   - acceptsUnreadable: Whether to accept a default that cannot be read as `Value`: the
     ///     container then has the default value, `status` says why, and only `replace(_:)`
     ///     writes.
@@ -37,14 +40,14 @@ public final class UserDefaultsState<Value: Codable & Sendable>: PersistentState
         _ defaultValue: Value,
         key: Key,
         suite: String? = nil,
-        codec: StateCodec<Value>? = nil,
+        codec: StateCodec<Value> = .standard,
         acceptsUnreadable: Bool = false
     ) throws(StateError) {
         try super.init(
             defaultValue,
             key: key,
             in: DefaultsSuites.keyspace(of: suite),
-            codec: codec?.asText ?? .propertyList,
+            codec: codec,
             acceptsUnreadable: acceptsUnreadable
         )
     }
@@ -64,6 +67,25 @@ public final class UserDefaultsState<Value: Codable & Sendable>: PersistentState
             codec: codec?.asText ?? .propertyList,
             acceptsUnreadable: acceptsUnreadable
         )
+    }
+}
+
+extension UserDefaultsState: LibraryContainer {
+    package static var ownClass: AnyClass { UserDefaultsState<Value>.self }
+}
+
+extension StateStorage {
+    /// The user's defaults, opened at the first use; see ``UserDefaultsState``.
+    ///
+    /// Values are stored in the defaults' own types, as by that container. What other code sets
+    /// arrives as a change within about 0.1 s.
+    ///
+    /// - Parameter suite: The suite; nil: that of `UserDefaults.standard`.
+    /// - Returns: The storage; nothing is opened yet.
+    public static func defaults(suite: String? = nil) -> StateStorage {
+        StateStorage(suite.map { "defaults '\($0)'" } ?? "defaults") { () throws(StateError) in
+            try DefaultsSuites.keyspace(of: suite)
+        }
     }
 }
 

@@ -7,12 +7,12 @@ import StateEngine
 /// let volume = try SQLiteState(0.5, key: "audio/volume", in: SQLiteDatabase(path: "app.db"))
 /// try volume ~> 0.7
 /// ```
-public final class SQLiteState<Value: Codable & Sendable>: PersistentState<Value>, FinalContainer,
-    @unchecked Sendable
-{
+///
+/// A subclass may override `didModify(_:)`.
+open class SQLiteState<Value: Codable & Sendable>: PersistentState<Value>, @unchecked Sendable {
     // Constant: the proof of `@unchecked Sendable`.
     /// The database of the value; it stays open as long as a container in it lives.
-    public let database: SQLiteDatabase
+    public final let database: SQLiteDatabase
 
     /// Makes a container of the entry `key` of `database`.
     ///
@@ -56,4 +56,8 @@ public final class SQLiteState<Value: Codable & Sendable>: PersistentState<Value
             acceptsUnreadable: acceptsUnreadable
         )
     }
+}
+
+extension SQLiteState: LibraryContainer {
+    package static var ownClass: AnyClass { SQLiteState<Value>.self }
 }

@@ -11,7 +11,9 @@ public import StateContainers
 /// What is stored, in its history too, can only be read with the key. The value is no part of a
 /// description or an error. In the daemon, add a rule `read: ["owner"]`, so that others do not get
 /// even the encrypted bytes; files of a `StateDirectory` have mode 0600.
-public final class SecretState<Value: Codable & Sendable>: PersistentState<Value>, FinalContainer,
+///
+/// A subclass may override `didModify(_:)`.
+open class SecretState<Value: Codable & Sendable>: PersistentState<Value>,
     CustomStringConvertible, @unchecked Sendable
 {
     // No stored properties: the proof of `@unchecked Sendable`.
@@ -65,5 +67,9 @@ public final class SecretState<Value: Codable & Sendable>: PersistentState<Value
     }
 
     /// The key, not the value.
-    public var description: String { "secret '\(key)'" }
+    public final var description: String { "secret '\(key)'" }
+}
+
+extension SecretState: LibraryContainer {
+    package static var ownClass: AnyClass { SecretState<Value>.self }
 }

@@ -143,9 +143,91 @@ struct UserDefaultsStateTests {
         #expect(try state(Double(0), "volume").value == 0.75)
         #expect(try state([String](), "list").value == ["c"])
         #expect(try state(URL?.none, "url").value?.host() == "example.org")
-        let text = try UserDefaultsState([1], key: "text", suite: suite, codec: .standard)
-        try text ~> { $0.append(2) }
-        #expect(defaults.string(forKey: "text") == "[1,2]")
+    }
+
+    @Test func `a codec of one's own is stored as text, or as data`() throws {
+        defer { removeAll() }
+        let lines = StateCodec<[String]> { lines in
+            Array(lines.joined(separator: "\n").utf8)
+        } decode: { bytes in
+            String(decoding: bytes ?? [], as: UTF8.self).split(separator: "\n").map(String.init)
+        }
+        let text = try UserDefaultsState([], key: "text", suite: suite, codec: lines)
+        try text ~> ["a", "b"]
+        #expect(defaults.string(forKey: "text") == "a\nb")
+        let raw = StateCodec<Int> { number in
+            [UInt8(number), 0xFF]
+        } decode: { bytes in
+            Int(bytes?.first ?? 0)
+        }
+        let data = try UserDefaultsState(0, key: "data", suite: suite, codec: raw)
+        try data ~> 7
+        #expect(defaults.data(forKey: "data") == Data([7, 0xFF]))
+    }
+
+    @Test func `static containers are kept in the defaults, in their own types`() throws {
+        defer { removeAll() }
+        defaults.set(0.5, forKey: "volume")
+        let storage = StateStorage.defaults(suite: suite)
+        let volume = PersistentState(1.0, key: "volume", in: storage)
+        #expect(volume.value == 0.5)
+        try volume ~> 0.75
+        #expect(defaults.object(forKey: "volume") as? Double == 0.75)
+        let window = PersistentState(Window(), key: "window", in: storage)
+        try window ~> { $0.title = "b" }
+        #expect(defaults.dictionary(forKey: "window")?["title"] as? String == "b")
+        let same = try state(0.0, "volume")
+        #expect(same.value == 0.75)
+        StateStorage.with(storage) {
+            let player = Player()
+            #expect(player.names == ["a"])
+            #expect(throws: Never.self) { try player.$names ~> { $0.append("b") } }
+        }
+        #expect(defaults.stringArray(forKey: "names") == ["a", "b"])
+    }
+
+    private struct Player {
+        @StateValue("names") var names = ["a"]
+    }
+
+    @Test func `in a scope, static containers in the defaults are in memory`() throws {
+        defer { removeAll() }
+        let storage = StateStorage.defaults(suite: suite)
+        let volume = PersistentState(1.0, key: "volume", in: storage)
+        try StateScope.run {
+            #expect(volume.value == 1)
+            try volume ~> 0.25
+            #expect(volume.value == 0.25)
+        }
+        #expect(volume.value == 1 && defaults.object(forKey: "volume") == nil)
+    }
+
+    @Test func `a versioned value keeps its version in the defaults`() throws {
+        defer { removeAll() }
+        let codec = StateCodec<Window>.versioned(2, migrations: [StateMigration(from: 1) { _ in }])
+        let storage = StateStorage.defaults(suite: suite)
+        let window = PersistentState(Window(), key: "window", in: storage, codec: codec)
+        try window ~> Window(title: "b")
+        #expect(defaults.string(forKey: "window")?.contains(#""$version":2"#) == true)
+    }
+
+    private final class Analytics: UserDefaultsState<Int>, @unchecked Sendable {
+        let seen = Observed<[Int]>([])
+
+        override func didModify(_ change: StateChange<Int>) {
+            super.didModify(change)
+            seen.update { $0.append(change.new) }
+        }
+    }
+
+    @Test func `didModify of a subclass is called for each change, also for those of others`()
+        throws
+    {
+        defer { removeAll() }
+        let state = try Analytics(0, key: "n", suite: suite)
+        for number in 1...3 { try state ~> number }
+        defaults.set(9, forKey: "n")
+        #expect(state.seen.wait { $0 == [1, 2, 3, 9] })
     }
 
     @Test func `Convergent: what others set arrives in every container`() throws {
@@ -232,5 +314,49 @@ struct UserDefaultsStateTests {
         #expect(error?.code == .typeMismatch)
         try state ~> nil
         #expect(defaults.object(forKey: "object") == nil)
+    }
+
+    @Test func `a model of NSSecureCoding is a value of every container`() throws {
+        defer { removeAll() }
+        let stored = Archived(Bookmark(title: "Swift", tags: ["a", "b"]))
+        let keyspace = try LocalKeyspace(backing: MemoryBacking())
+        let inMemory = try PersistentState(Archived<Bookmark>?.none, key: "b", in: keyspace)
+        let inDefaults = try state(Archived<Bookmark>?.none, "b")
+        for state in [inMemory, inDefaults] {
+            try state ~> stored
+            #expect(state.value?.object.tags == ["a", "b"])
+        }
+        // As another start reads them.
+        let bytes = try #require(keyspace.entry(for: "b")?.value)
+        try keyspace.apply([.set("copy", bytes)])
+        defaults.set(defaults.data(forKey: "b"), forKey: "copy")
+        let copies = [
+            try PersistentState(Archived<Bookmark>?.none, key: "copy", in: keyspace),
+            try state(Archived<Bookmark>?.none, "copy"),
+        ]
+        for state in copies {
+            #expect(state.value?.object.title == "Swift" && state.value?.object.tags == ["a", "b"])
+        }
+    }
+}
+
+/// A model that was written for NSCoding.
+final class Bookmark: NSObject, NSSecureCoding {
+    static let supportsSecureCoding = true
+    let title: String
+    let tags: [String]
+
+    init(title: String, tags: [String]) { (self.title, self.tags) = (title, tags) }
+
+    init?(coder: NSCoder) {
+        guard let title = coder.decodeObject(of: NSString.self, forKey: "title") else { return nil }
+        self.title = title as String
+        let tags = coder.decodeObject(of: [NSArray.self, NSString.self], forKey: "tags")
+        self.tags = tags as? [String] ?? []
+    }
+
+    func encode(with coder: NSCoder) {
+        coder.encode(title as NSString, forKey: "title")
+        coder.encode(tags as NSArray, forKey: "tags")
     }
 }

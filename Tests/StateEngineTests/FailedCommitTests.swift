@@ -157,17 +157,22 @@ import Testing
     @Test func `a keyspace that nobody holds any more still answers what it was asked`() throws {
         let backing = HeldBacking()
         let answers = Observed<[Result<Int64, StateError>]>([])
-        do {
-            let keyspace = try LocalKeyspace(backing: backing)
+        let isSubmitted = Observed(false)
+        let owner = WorkerThread(name: "owner")
+        owner.start {
+            guard let keyspace = try? LocalKeyspace(backing: backing) else { return }
             let value = Array(repeating: UInt8(ascii: "v"), count: 4_096)
             for _ in 0..<2 {
                 keyspace.submit([.set("k", value)]) { answer in answers.update { $0.append(answer) }
                 }
-                #expect(backing.held() != nil)
             }
+            isSubmitted.update { $0 = true }
         }
+        #expect(isSubmitted.wait { $0 } && backing.held() != nil)
         backing.open()
         #expect(answers.wait { $0.count == 2 }, "no answer came")
+        owner.join()
+        #expect(backing.isClosed)
         #expect(answers.current == [.success(1), .success(2)])
         #expect(
             backing.kept.allSatisfy { $0.value?.allSatisfy { $0 == UInt8(ascii: "v") } == true }

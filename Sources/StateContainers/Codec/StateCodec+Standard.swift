@@ -56,20 +56,23 @@ extension StateCodec where Value: Codable & Sendable {
             "migrations to version \(version) have a gap: they start at \(migrations.map(\.source))"
         )
         // The type is inspected once here, not for each value.
+        var codec = version == 1 ? bare ?? standard(version, []) : standard(version, migrations)
+        codec.standard = { form in form.standard(version, migrations) }
+        return codec
+    }
+
+    private static func standard(_ version: Int, _ migrations: [StateMigration]) -> StateCodec {
+        let form = StandardForm<Value>(version, migrations)
+        return StateCodec(encode: form.encode, decodeStored: form.decode)
+    }
+
+    /// The codec of a value that is written without a coder; nil for other values.
+    static var bare: StateCodec? {
         let scalar = (Value.self as? any StoredScalar.Type)?.bareCodec
         let special: [any Sendable] = [
             scalar, StateCodec<[UInt8]>.bytes, StateCodec<[UInt8]?>.bytes,
         ]
-        if version == 1, let codec = special.lazy.compactMap({ $0 as? StateCodec }).first {
-            return codec
-        }
-        let form = StandardForm<Value>(version, migrations)
-        var codec = StateCodec(encode: form.encode, decodeStored: form.decode)
-        codec.inFiles = {
-            let form = StandardForm<Value>(version, migrations, isIndented: true)
-            return StateCodec(encode: form.encode, decodeStored: form.decode)
-        }
-        return codec
+        return special.lazy.compactMap { $0 as? StateCodec }.first
     }
 }
 

@@ -9,8 +9,9 @@ public struct StateCodec<Value>: Sendable {
     private let decoding: @Sendable ([UInt8]?) throws(StateError) -> Stored
     /// Differs between codecs that encrypt with different keys; empty if it does not encrypt.
     package var seal: [UInt8] = []
-    /// The same codec for files that people edit; nil if its bytes are the same there.
-    var inFiles: (@Sendable () -> StateCodec)?
+    /// The codec that takes the place of a standard one in a store with a form of its own, if one
+    /// does; nil for a custom codec.
+    var standard: (@Sendable (any EntryForm) -> StateCodec?)?
 
     /// A decoded value, and the version that it was migrated from: nil if it had the current
     /// version.
@@ -37,11 +38,13 @@ public struct StateCodec<Value>: Sendable {
         decoding = decodeStored
     }
 
-    /// The codec of the entries of `keyspace`: it refuses values with issues, and writes files for
-    /// people.
+    /// The codec of the entries of `keyspace`: it refuses values with issues, and writes them in the
+    /// form of the store.
     func adapted(to keyspace: any Keyspace) -> StateCodec {
-        guard let inFiles, (keyspace as? LocalKeyspace)?.isInFiles == true else { return checked }
-        return inFiles().checked
+        guard let form = (keyspace as? LocalKeyspace)?.backing as? any EntryForm else {
+            return checked
+        }
+        return (standard?(form) ?? form.custom(self)).checked
     }
 
     /// The bytes of `value`, or nil if the entry is to be removed.

@@ -9,12 +9,14 @@ public import StateEngine
 /// ```swift
 /// let theme = try FileState("blue", key: "ui/theme", in: StateDirectory(path: "conf"))
 /// ```
-public final class FileState<Value: Codable & Sendable>: PersistentState<Value>, FinalContainer,
-    @unchecked Sendable
-{
+///
+/// A subclass may override `didModify(_:)`.
+open class FileState<Value: Codable & Sendable>: PersistentState<Value>, @unchecked Sendable {
     // Constant: the proof of `@unchecked Sendable`.
     /// The directory of the file; it stays open as long as a container of it lives.
-    public let directory: StateDirectory
+    public final let directory: StateDirectory
+
+    package override class var libraryClass: AnyClass { FileState<Value>.self }
 
     /// Makes a container of the file that `key` names below `directory`.
     ///

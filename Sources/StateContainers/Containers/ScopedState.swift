@@ -12,7 +12,7 @@ public import StateEngine
 /// fontSize ~> 14
 /// ```
 public final class ScopedState<Root: Sendable, Field: Equatable & Sendable, Failure: Error>:
-    MonitoredContainer<Field, Failure>, FinalContainer, Observable, @unchecked Sendable
+    MonitoredContainer<Field, Failure>, Observable, @unchecked Sendable
 {
     // Constant, or under the lock: the proof of `@unchecked Sendable`.
     /// The container.
@@ -33,6 +33,8 @@ public final class ScopedState<Root: Sendable, Field: Equatable & Sendable, Fail
             isLate: state.isLate
         )
     }
+
+    package override class var libraryClass: AnyClass { ScopedState<Root, Field, Failure>.self }
 
     package override var isDivided: Bool { state.isDivided }
 

@@ -133,7 +133,9 @@ open class StateContainer<Value: Sendable, Failure: Error>: @unchecked Sendable 
 
     /// Whether only the library defines what `didModify` does.
     package final var isOfLibrary: Bool {
-        type(of: self) == Self.libraryClass || self is any FinalContainer
+        if type(of: self) == Self.libraryClass { return true }
+        guard let container = self as? any LibraryContainer else { return false }
+        return type(of: self) == type(of: container).ownClass
     }
 
     package final func connect(_ registration: Registration<Value>) {
@@ -270,5 +272,8 @@ open class StateContainer<Value: Sendable, Failure: Error>: @unchecked Sendable 
 /// ```
 public typealias State<Value: Sendable> = StateContainer<Value, Never>
 
-/// A container of the library that cannot be subclassed: its `didModify` is the library's.
-package protocol FinalContainer {}
+/// A container class of the library in another module, which cannot override ``libraryClass``.
+package protocol LibraryContainer: AnyObject {
+    /// The class of the library.
+    static var ownClass: AnyClass { get }
+}

@@ -36,7 +36,7 @@ public final class LocalKeyspace: WaitableKeyspace {
 
     @usableFromInline let core: CoreLock
     let queue: CommitQueue
-    let backing: any Backing
+    package let backing: any Backing
     /// Called once, after the store is closed.
     private let didClose: @Sendable () -> Void
     /// The same store for the commit thread, which must not keep it open by holding this object; nil
@@ -45,12 +45,10 @@ public final class LocalKeyspace: WaitableKeyspace {
     /// Whether commits go to storage before they are published.
     package let isPersistent: Bool
 
-    /// Whether each entry is a file, which people edit.
-    package var isInFiles: Bool { backing is FileBacking }
-
     /// Opens the store and reads it.
     ///
-    /// It stays open until ``close()``, or until its last reference goes.
+    /// It stays open until ``close()``, or until its last reference goes, which does the same and so
+    /// waits for storage.
     ///
     /// - Throws: ``StateError`` if the store is locked, corrupt, of a newer format or cannot be
     ///   opened; the store stays unchanged.
