@@ -57,14 +57,14 @@ open class UserDefaultsState<Value: Codable & Sendable>: PersistentState<Value>,
         _ defaultValue: Value,
         key: Key,
         suite: String? = nil,
-        codec: StateCodec<Value>? = nil,
+        codec: StateCodec<Value> = .standard,
         acceptsUnreadable: Bool = false
     ) async throws(StateError) {
         try await super.init(
             defaultValue,
             key: key,
             in: DefaultsSuites.keyspace(of: suite),
-            codec: codec?.asText ?? .propertyList,
+            codec: codec,
             acceptsUnreadable: acceptsUnreadable
         )
     }

@@ -145,16 +145,19 @@ extension LiveQuery where Value: Validatable {
     /// An editable copy of a row, which may be invalid until it is committed; nil if there is no such
     /// row.
     ///
-    /// Its commit blocks until it is stored. If the row has changed or is gone, it throws
-    /// ``StateError/Code/conflict``.
+    /// If the row has changed or is gone, its commit throws ``StateError/Code/conflict``.
     public func draft(id: Key) -> Draft<Value>? {
         guard let row = FollowedRow(of: self, id) else { return nil }
-        return Draft {
-            let current = row.current
-            return (current.value, current.revision)
-        } committing: { (value, revision) throws(StateError) in
-            try row.replace(with: value, ifRevision: revision)
-        }
+        return Draft(
+            at: Draft.Place {
+                let current = row.current
+                return (current.value, current.revision)
+            } commit: { (value, revision) throws(StateError) in
+                try row.replace(with: value, ifRevision: revision)
+            } commitInTask: { (value, revision) async throws(StateError) in
+                try await row.replace(with: value, ifRevision: revision)
+            }
+        )
     }
 }
 
@@ -190,14 +193,29 @@ private final class FollowedRow<Value: Codable & Sendable>: Sendable {
 
     func replace(
         with value: Value,
-        ifRevision revision: Revision
+        ifRevision revision: Revision?
     ) throws(StateError) -> Revision {
-        guard revision.epoch == query.keyspace.epoch else {
+        let mutation = try replacement(with: value, ifRevision: revision)
+        return Revision(epoch: query.keyspace.epoch, number: try query.keyspace.apply([mutation]))
+    }
+
+    nonisolated(nonsending) func replace(
+        with value: Value,
+        ifRevision revision: Revision?
+    ) async throws(StateError) -> Revision {
+        let mutation = try replacement(with: value, ifRevision: revision)
+        let number = try await query.keyspace.apply([mutation])
+        return Revision(epoch: query.keyspace.epoch, number: number)
+    }
+
+    private func replacement(
+        with value: Value,
+        ifRevision revision: Revision?
+    ) throws(StateError) -> Mutation {
+        guard let revision, revision.epoch == query.keyspace.epoch else {
             throw StateError(.conflict, "row '\(id)' was read from another store: read it again")
         }
-        let bytes = try query.bytes(of: value, id)
-        let number = try query.keyspace.apply([.set(id, bytes, ifRevision: revision.number)])
-        return Revision(epoch: revision.epoch, number: number)
+        return .set(id, try query.bytes(of: value, id), ifRevision: revision.number)
     }
 }
 

@@ -22,13 +22,13 @@ public struct Draft<Value: Validatable & Sendable>: Sendable {
     private let place: Place
 
     /// Where the value is, or will be.
-    private struct Place: Sendable {
+    struct Place: Sendable {
         var read: @Sendable () -> (value: Value, revision: Revision?)
         var commit: @Sendable (Value, Revision?) throws(StateError) -> Revision?
         var commitInTask: @Sendable (Value, Revision?) async throws(StateError) -> Revision?
     }
 
-    private init(at place: Place) {
+    init(at place: Place) {
         self.place = place
         (value, revision) = place.read()
     }
