@@ -26,7 +26,8 @@ struct QueryObservingTests {
         #expect(eventually { kept == nil })
     }
 
-    @Test func `a stream of a query that nobody else keeps goes on`() async throws {
+    @Test(.timeLimit(.minutes(1)))
+    func `a stream of a query that nobody else keeps goes on`() async throws {
         var values = try await keyspace.query("n/", as: Int.self).values.makeAsyncIterator()
         #expect(await values.next()?.count == 0)
         for number in 1...3 {
@@ -48,8 +49,10 @@ struct QueryObservingTests {
         withExtendedLifetime(observation) {}
     }
 
-    @Test func `a stream of failures keeps its value followed`() async throws {
-        var failures = try await PersistentState(0, key: "n/a", in: keyspace).failures.makeAsyncIterator()
+    @Test(.timeLimit(.minutes(1)))
+    func `a stream of failures keeps its value followed`() async throws {
+        var failures = try await PersistentState(0, key: "n/a", in: keyspace).failures
+            .makeAsyncIterator()
         let next = Task { await failures.next() }
         try await keyspace.apply([.set("n/a", Array("none".utf8))])
         #expect(await next.value?.code == .undecodable)

@@ -338,6 +338,8 @@ private struct Form: Codable, Hashable, Sendable {
                 try PersistentState(Wrapping(), key: "person", in: keyspace)
             },
         ]
+        let query = #expect(throws: StateError.self) { try keyspace.query("p", as: Unchecked.self) }
+        #expect(query?.message.contains("'age' of Unchecked") == true)
         for error in errors {
             #expect(error?.code == .invalidRequest)
             let message =

@@ -17,7 +17,8 @@ public final class LiveQuery<Value: Codable & Sendable>: Observable, Sendable {
 
     /// Runs `query` on `keyspace`; blocks until the rows are loaded.
     ///
-    /// - Throws: Any error of the keyspace.
+    /// - Throws: Any error of the keyspace; ``StateError/Code/invalidRequest`` if the type of the rows
+    ///   has a rule that nobody checks.
     /// - Complexity: O(*n* log *n*) in the rows; afterwards O(log *n*) comparisons for each change. All
     ///   rows are kept, also those outside of offset and limit. But a page of the keys
     ///   (``StateQuery/limit(_:)``) takes O(offset + limit) for each change, keeps only its rows, and
@@ -26,7 +27,7 @@ public final class LiveQuery<Value: Codable & Sendable>: Observable, Sendable {
     public init(_ query: StateQuery<Value>, in keyspace: any Keyspace) throws(StateError) {
         self.query = query
         self.keyspace = keyspace
-        feed = QueryFeed(query, in: keyspace)
+        feed = try QueryFeed(query, in: keyspace)
         (keyspace as? any WaitableKeyspace)?.checkMayWait()
         feed.loading.wait()
         if case .failure(let error)? = feed.loading.result { throw error }
@@ -42,7 +43,7 @@ public final class LiveQuery<Value: Codable & Sendable>: Observable, Sendable {
     ) async throws(StateError) {
         self.query = query
         self.keyspace = keyspace
-        feed = QueryFeed(query, in: keyspace)
+        feed = try QueryFeed(query, in: keyspace)
         await feed.loading.wait()
         if case .failure(let error)? = feed.loading.result { throw error }
     }

@@ -59,7 +59,11 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob, Observable {
     let loading = Answer()
 
     /// Follows the entries of a query; its rows may not have arrived yet.
-    init(_ query: StateQuery<Value>, in keyspace: any Keyspace) {
+    ///
+    /// - Throws: ``StateError/Code/invalidRequest`` if the type of the rows has a rule that nobody
+    ///   checks.
+    init(_ query: StateQuery<Value>, in keyspace: any Keyspace) throws(StateError) {
+        try TypeFacts.checkRules(of: Value.self, for: .queryName)
         self.query = query
         let core = StateCore.inMemory(
             QueryRows<Value>(),
