@@ -16,6 +16,8 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredContainer<Value,
     // Constant, or under the lock: the proof of `@unchecked Sendable`.
     /// The storage, if each scope has its own.
     private final let storage: StateStorage?
+    /// Held, so that it stays open; nil if the storage holds it.
+    private final let keyspace: (any Keyspace)?
     private final let codec: StateCodec<Value>
     private final let defaultValue: Value
     /// The core and queue outside of scopes, if the container was made in one.
@@ -56,6 +58,7 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredContainer<Value,
         self.codec = codec
         self.defaultValue = defaultValue
         storage = nil
+        self.keyspace = keyspace
         isMadeInScope = false
         super.init(core: core, check: nil)
     }
@@ -85,6 +88,7 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredContainer<Value,
         self.codec = codec
         self.defaultValue = defaultValue
         self.storage = storage
+        keyspace = nil
         isMadeInScope = scope != nil
         super.init(
             core: PersistentCore.loaded(key, in: storage, scope, defaultValue, codec),
@@ -107,6 +111,7 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredContainer<Value,
         self.codec = codec
         self.defaultValue = defaultValue
         storage = nil
+        self.keyspace = keyspace
         isMadeInScope = false
         super.init(core: core, check: nil)
     }
