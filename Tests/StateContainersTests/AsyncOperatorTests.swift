@@ -25,6 +25,22 @@ struct AsyncOperatorTests {
         #expect(state.value == 2)
     }
 
+    @Test func `a change of a task that is cancelled is made all the same`() async throws {
+        let keyspace = try LocalKeyspace(backing: HeldBacking(isHeld: false))
+        let state = try PersistentState(0, key: "a", in: keyspace, codec: digits)
+        let writer = Task { () -> Int in
+            withUnsafeCurrentTask { $0?.cancel() }
+            return try await state ~> { value -> Int in
+                value += 1
+                // While the change is made, too.
+                withUnsafeCurrentTask { $0?.cancel() }
+                return value
+            }
+        }
+        #expect(try await writer.value == 1 && writer.isCancelled)
+        #expect(state.value == 1)
+    }
+
     @Test func `a container in memory needs no await in a task`() async {
         let state = State(0, key: "a")
         state ~> 1

@@ -63,6 +63,8 @@ extension PersistentState {
 
     /// Replaces the value; see ``StateContainer/set(_:)``.
     ///
+    /// If the task is cancelled, the change is made all the same.
+    ///
     /// - Throws: Why the change was refused; the value is unchanged.
     @discardableResult
     public nonisolated(nonsending) final func set(
@@ -73,6 +75,8 @@ extension PersistentState {
     }
 
     /// Replaces the value; see ``StateContainer/set(_:)``.
+    ///
+    /// If the task is cancelled, the change is made all the same.
     ///
     /// - Throws: Why the change was refused; the value is unchanged.
     @discardableResult
@@ -85,6 +89,8 @@ extension PersistentState {
 
     /// Changes the value in one step; see ``StateContainer/modify(_:)-9cad6``.
     ///
+    /// If the task is cancelled, the change is made all the same.
+    ///
     /// - Throws: Why the change was refused; the value is unchanged.
     @discardableResult
     public nonisolated(nonsending) final func modify<R>(
@@ -95,6 +101,8 @@ extension PersistentState {
     }
 
     /// Changes the value in one step; an error thrown in `body` changes nothing.
+    ///
+    /// If the task is cancelled, the change is made all the same: let `body` throw to refuse it.
     ///
     /// - Throws: What `body` threw, or why the change was refused; the value is unchanged.
     @discardableResult

@@ -16,6 +16,8 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredContainer<Value,
     // Constant, or under the lock: the proof of `@unchecked Sendable`.
     /// The storage, if each scope has its own.
     private final let storage: StateStorage?
+    /// Held, so that it stays open; nil if the storage holds it.
+    private final let keyspace: (any Keyspace)?
     private final let codec: StateCodec<Value>
     private final let defaultValue: Value
     /// The core and queue outside of scopes, if the container is in a storage, which is opened at the
@@ -58,6 +60,7 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredContainer<Value,
         self.codec = codec
         self.defaultValue = defaultValue
         storage = nil
+        self.keyspace = keyspace
         super.init(core: core, check: nil)
     }
 
@@ -87,6 +90,7 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredContainer<Value,
         self.codec = codec
         self.defaultValue = defaultValue
         self.storage = storage
+        keyspace = nil
         super.init(
             core: StateCore(
                 defaultValue,
@@ -118,6 +122,7 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredContainer<Value,
         self.codec = codec
         self.defaultValue = defaultValue
         storage = nil
+        self.keyspace = keyspace
         super.init(core: core, check: nil)
     }
 

@@ -29,9 +29,10 @@ final class KeyspaceHub: Sendable {
 
     private static let hubs = StateLock<[ObjectIdentifier: WeakHub]>([:])
 
-    /// The hub of a keyspace.
+    /// The hub of a keyspace, which does not keep it open: containers do.
     static func of(_ keyspace: any Keyspace) -> KeyspaceHub {
-        hubs.withLock { hubs in
+        let keyspace: any Keyspace = (keyspace as? LocalKeyspace)?.unowned ?? keyspace
+        return hubs.withLock { hubs in
             if let hub = hubs[ObjectIdentifier(keyspace)]?.hub { return hub }
             let hub = KeyspaceHub(keyspace)
             hubs[ObjectIdentifier(keyspace)] = WeakHub(hub: hub)

@@ -6,7 +6,8 @@ extension LocalKeyspace {
     public func watch(
         _ receive: @escaping @Sendable (KeyspaceEvent) -> Void
     ) -> any KeyspaceWatch {
-        LocalWatch(self, receive)
+        let watch = LocalWatch(unowned, receive)
+        return inner == nil ? watch : OwnedWatch(watch, of: self)
     }
 
     /// Ends the process if the caller is delivering, because it would wait for itself.
@@ -51,6 +52,23 @@ extension LocalKeyspace {
             isAtIt = false
         }
     }
+}
+
+/// The program's end of a watch: it keeps the keyspace open.
+final class OwnedWatch: KeyspaceWatch {
+    private let watch: LocalWatch
+    private let keyspace: LocalKeyspace
+
+    init(_ watch: LocalWatch, of keyspace: LocalKeyspace) {
+        (self.watch, self.keyspace) = (watch, keyspace)
+    }
+
+    // A delivery may still hold the other end.
+    deinit { watch.cancel() }
+
+    func include(_ patterns: [Pattern]) { watch.include(patterns) }
+    func exclude(_ patterns: [Pattern]) { watch.exclude(patterns) }
+    func cancel() { watch.cancel() }
 }
 
 /// A watch of a keyspace in this process.

@@ -41,7 +41,12 @@ public final class LocalKeyspace: WaitableKeyspace {
     private let didClose: @Sendable () -> Void
     /// The same store for the commit thread, which must not keep it open by holding this object; nil
     /// in that one.
-    private let inner: LocalKeyspace?
+    let inner: LocalKeyspace?
+    /// The same store; this reference does not keep it open.
+    ///
+    /// For what other threads than the program's hold for a moment. Otherwise the store could close a
+    /// little later than the program lets it go.
+    package var unowned: LocalKeyspace { inner ?? self }
     /// Whether commits go to storage before they are published.
     package let isPersistent: Bool
 
