@@ -338,9 +338,12 @@ let package = Package(
             ],
             swiftSettings: tests
         ),
+        .target(name: "StandInUI", path: "Tests/StandInUI", swiftSettings: tests),
         .testTarget(
             name: "MainActorTests",
-            dependencies: ["StateStore", "StateTesting", "StateContainers"],
+            dependencies: [
+                "StateStore", "StateTesting", "StateSQLite", "StateContainers", "StandInUI",
+            ],
             swiftSettings: tests + [.defaultIsolation(MainActor.self)]
         ),
         .testTarget(

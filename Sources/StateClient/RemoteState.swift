@@ -41,7 +41,6 @@ open class RemoteState<Value: Codable & Sendable>: PersistentState<Value>, @unch
     ///     `limits.graceSeconds`. Nil: as the rule of the key says. Not together with `time`.
     /// - Throws: ``StateError/Code/unreachable`` if no daemon answers; else as
     ///   ``PersistentState/init(_:key:in:codec:durability:acceptsUnreadable:)``.
-    @available(*, noasync, message: "in a task, write try await, which does not block")
     public init(
         _ defaultValue: Value,
         key: Key,

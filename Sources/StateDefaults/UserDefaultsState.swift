@@ -35,7 +35,6 @@ open class UserDefaultsState<Value: Codable & Sendable>: PersistentState<Value>,
     ///     container then has the default value, `status` says why, and only `replace(_:)`
     ///     writes.
     /// - Throws: As ``PersistentState/init(_:key:in:codec:durability:acceptsUnreadable:)``.
-    @available(*, noasync, message: "in a task, write try await, which does not block")
     public init(
         _ defaultValue: Value,
         key: Key,

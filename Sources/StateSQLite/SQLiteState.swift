@@ -17,7 +17,6 @@ open class SQLiteState<Value: Codable & Sendable>: PersistentState<Value>, @unch
     /// Makes a container of the entry `key` of `database`.
     ///
     /// - Throws: As ``PersistentState/init(_:key:in:codec:durability:acceptsUnreadable:)``.
-    @available(*, noasync, message: "in a task, write try await, which does not block")
     public init(
         _ defaultValue: Value,
         key: Key,

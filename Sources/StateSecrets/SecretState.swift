@@ -30,7 +30,6 @@ open class SecretState<Value: Codable & Sendable>: PersistentState<Value>,
     /// - Throws: ``StateError/Code/undecodable`` if what is stored was changed or encrypted with
     ///   another key; it stays. The same if the key has a container in this process that has another
     ///   secret key, or none. Else as ``PersistentState``.
-    @available(*, noasync, message: "in a task, write try await, which does not block")
     public init(
         _ defaultValue: Value,
         key: Key,

@@ -120,11 +120,11 @@ struct IsolationTests {
 
     @Test func `a value that is stored, or has parts, is a nonisolated struct`() async throws {
         let database = SQLiteDatabase.inMemory
-        let options = try SQLiteState(Options(), key: "options", in: database)
+        let options = try await SQLiteState(Options(), key: "options", in: database)
         let size = options.scope(\.size)
         try await size ~> 14
         options.binding(\.size).wrappedValue += 1
-        let rows = try database.keyspace.query(
+        let rows = try await database.keyspace.query(
             StateQuery("options", as: Options.self).sorted(by: \.size)
         )
         #expect(options.value.size == 15 && rows.rows.map(\.value.size) == [15])
@@ -138,7 +138,7 @@ struct IsolationTests {
         #expect(draft.issues(at: "age").count == 1)
         draft.age = 2
         try await draft.commit()
-        let stored = try SQLiteState(Member(), key: "member", in: .inMemory)
+        let stored = try await SQLiteState(Member(), key: "member", in: .inMemory)
         try await stored ~> member.value
         #expect(stored.value.name == "Ada")
     }

@@ -27,7 +27,7 @@ struct AsyncOperatorTests {
 
     @Test func `a change of a task that is cancelled is made all the same`() async throws {
         let keyspace = try LocalKeyspace(backing: HeldBacking(isHeld: false))
-        let state = try PersistentState(0, key: "a", in: keyspace, codec: digits)
+        let state = try await PersistentState(0, key: "a", in: keyspace, codec: digits)
         let writer = Task { () -> Int in
             withUnsafeCurrentTask { $0?.cancel() }
             return try await state ~> { value -> Int in

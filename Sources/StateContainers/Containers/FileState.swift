@@ -21,7 +21,6 @@ open class FileState<Value: Codable & Sendable>: PersistentState<Value>, @unchec
     /// Makes a container of the file that `key` names below `directory`.
     ///
     /// - Throws: As ``PersistentState/init(_:key:in:codec:durability:acceptsUnreadable:)``.
-    @available(*, noasync, message: "in a task, write try await, which does not block")
     public init(
         _ defaultValue: Value,
         key: Key,

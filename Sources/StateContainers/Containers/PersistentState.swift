@@ -43,7 +43,6 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredContainer<Value,
     ///   already has a container of another type. ``StateError/Code/invalidRequest`` if the default
     ///   of an Optional is not nil, or if the type has a rule that nobody checks. Any error of the
     ///   keyspace.
-    @available(*, noasync, message: "in a task, write try await, which does not block")
     public init(
         _ defaultValue: Value,
         key: Key,
@@ -107,6 +106,9 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredContainer<Value,
 
     /// Makes a container of a key of `keyspace` in a task, which waits for its value without blocking
     /// the thread; the parameters and errors are those of the other form.
+    ///
+    /// The compiler takes this form in a task. A subclass inherits only the other one; it declares this
+    /// one if it is to be made in tasks.
     public init(
         _ defaultValue: Value,
         key: Key,
