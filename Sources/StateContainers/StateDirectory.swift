@@ -24,7 +24,6 @@ public final class StateDirectory: Sendable {
     ///   ``StateError/Code/storage`` if it cannot be created, read or watched, or if others may
     ///   write it. No file of a key has changed then.
     /// - Complexity: O(*n*) in the bytes of the files, unless it was open.
-    @available(*, noasync, message: "in a task, write try await, which does not block")
     public init(path: String, isShared: Bool = false) throws(StateError) {
         self.path = path
         keyspace = try StateDirectory.open(path, isShared: isShared)

@@ -23,7 +23,6 @@ public final class LiveQuery<Value: Codable & Sendable>: Observable, Sendable {
     ///   rows are kept, also those outside of offset and limit. But a page of the keys
     ///   (``StateQuery/limit(_:)``) takes O(offset + limit) for each change, keeps only its rows, and
     ///   copies no other entries of a keyspace in this process. Of one elsewhere it keeps the bytes.
-    @available(*, noasync, message: "it blocks the thread until the rows are loaded: use try await")
     public init(_ query: StateQuery<Value>, in keyspace: any Keyspace) throws(StateError) {
         self.query = query
         self.keyspace = keyspace
@@ -153,7 +152,6 @@ extension Keyspace {
     /// Runs a query and keeps its rows current; blocks until they are loaded.
     ///
     /// - Throws: Any error of the keyspace.
-    @available(*, noasync, message: "it blocks the thread until the rows are loaded: use try await")
     public func query<Value>(
         _ query: StateQuery<Value>
     ) throws(StateError) -> LiveQuery<Value> {
@@ -173,7 +171,6 @@ extension Keyspace {
     /// they are loaded.
     ///
     /// - Throws: Any error of the keyspace.
-    @available(*, noasync, message: "it blocks the thread until the rows are loaded: use try await")
     public func query<Value>(
         _ pattern: Pattern,
         as type: Value.Type = Value.self

@@ -36,7 +36,6 @@ public final class LiveSections<
     /// Runs `query` on `keyspace`; blocks until the rows are loaded.
     ///
     /// - Throws: Any error of the keyspace.
-    @available(*, noasync, message: "it blocks the thread until the rows are loaded: use try await")
     public init(
         _ query: SectionedQuery<Value, Section>,
         in keyspace: any Keyspace
@@ -135,7 +134,6 @@ extension Keyspace {
     /// Runs a sectioned query and keeps its sections current; blocks until they are loaded.
     ///
     /// - Throws: Any error of the keyspace.
-    @available(*, noasync, message: "it blocks the thread until the rows are loaded: use try await")
     public func query<Value, Section>(
         _ query: SectionedQuery<Value, Section>
     ) throws(StateError) -> LiveSections<Value, Section> {

@@ -54,7 +54,6 @@ public final class StateStorage: Sendable {
     ///
     /// - Throws: Why it cannot be opened. Containers that were used before have that error; make
     ///   this the first use.
-    @available(*, noasync, message: "in a task, write try await, which does not block")
     public func open() throws(StateError) { _ = try keyspace(in: StateScope.current) }
 
     /// The same in a task, which waits without blocking its thread.

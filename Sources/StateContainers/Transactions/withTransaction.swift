@@ -23,7 +23,6 @@ import StateEngine
 ///   memory or all in one keyspace. ``StateError/Code/tooBig`` if there are more than
 ///   ``StateTransaction/limit``. Otherwise why the changes were refused. Nothing has changed.
 /// - Complexity: One sync for all changes.
-@available(*, noasync, message: "in a task, write try await withTransaction, which does not block")
 @discardableResult
 public func withTransaction<R>(
     file: StaticString = #fileID,

@@ -100,7 +100,6 @@ public struct Draft<Value: Validatable & Sendable>: Sendable {
     ///   container has changed: call ``rebase()`` or ``revert()`` then. Otherwise why the container
     ///   refused the value. Container and draft are unchanged.
     @discardableResult
-    @available(*, noasync, message: "in a task: try await draft.commit()")
     public mutating func commit() throws(StateError) -> Revision? {
         try value.requireValid()
         revision = try place.commit(value, revision)

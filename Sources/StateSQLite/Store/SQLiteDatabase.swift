@@ -26,7 +26,6 @@ public final class SQLiteDatabase: Sendable {
     ///   ``StateError/Code/corrupt``, ``StateError/Code/newerFormat`` or
     ///   ``StateError/Code/storage``. The file is unchanged.
     /// - Complexity: O(*n*) in the bytes of the history, unless it was open.
-    @available(*, noasync, message: "in a task, write try await, which does not block")
     public init(
         path: String,
         history: HistoryLimits = HistoryLimits()
