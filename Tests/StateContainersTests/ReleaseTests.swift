@@ -88,9 +88,14 @@ struct ReleaseTests {
             let named = State<[String: [Session]]>([:], key: "named")
             named.set(["a": [sessions.open()]])
             named.modify { $0["a"] = nil }
-            let call = State<(@Sendable () -> Void)?>(nil, key: "f")
-            call.set { [session = sessions.open()] in withExtendedLifetime(session) {} }
-            call.set(nil)
+            struct Call: Sendable {
+                var body: (@Sendable () -> Void)?
+            }
+            let call = State(Call(), key: "call")
+            call.modify {
+                $0.body = { [session = sessions.open()] in withExtendedLifetime(session) {} }
+            }
+            call.modify { $0.body = nil }
             let any = State<any Sendable>(0, key: "any")
             any.set(sessions.open())
             any.set(0)
@@ -254,5 +259,25 @@ struct ReleaseTests {
         let place = app.modify { $0.log.withUnsafeBufferPointer { $0.baseAddress } }
         app.modify { $0.log.append("b") }
         #expect(app.modify { $0.log.withUnsafeBufferPointer { $0.baseAddress } } == place)
+    }
+
+    @Test func `a function in a struct stays as it is, however often the value is changed`() {
+        struct Handler: Sendable {
+            var count = 0
+            let handle: @Sendable () -> Int
+        }
+        let handler = State(Handler { 5 }, key: "handler")
+        for _ in 0..<100_000 { handler.modify { $0.count += 1 } }
+        #expect(handler.value.handle() == 5 && handler.value.count == 100_000)
+    }
+
+    @Test func `a container of a bare function ends the process by name`() async {
+        let result = await #expect(
+            processExitsWith: .failure,
+            observing: [\.standardErrorContent]
+        ) {
+            _ = State<(Int, (@Sendable () -> Void)?)>((0, nil), key: "handler")
+        }
+        #expect(result.map { said($0, "state 'handler' is a function", "struct") } == true)
     }
 }

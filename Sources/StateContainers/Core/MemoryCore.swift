@@ -10,8 +10,12 @@ extension StateCore {
         isTracked: Bool,
         initial: InitialValue<Value>? = nil
     ) -> StateCore {
-        if let rule = TypeFacts.of(Value.self).uncheckedRule {
-            fatalError("state '\(key)': \(rule)")
+        let facts = TypeFacts.of(Value.self)
+        if let rule = facts.uncheckedRule { fatalError("state '\(key)': \(rule)") }
+        if facts.isBareFunction {
+            fatalError(
+                "state '\(key)' is a function, which each change would wrap: put it in a struct"
+            )
         }
         let core = StateCore(
             value,

@@ -12,6 +12,12 @@ struct TypeFacts: Sendable {
     private(set) var mayOwnObjects = false
     /// Whether a part may be ``Validatable``.
     private(set) var mayHaveIssues = false
+    /// Whether a value is a function, or an Optional or a tuple with one.
+    ///
+    /// A change of such a value wraps the function in two more, each time, even if the change leaves
+    /// it as it is: https://github.com/swiftlang/swift/issues/91348. A call of it ends with a stack
+    /// overflow after some 50,000 changes. In a struct it is left alone.
+    private(set) var isBareFunction = false
     /// Says which property has a rule that nobody checks, because its type is not ``Validatable``;
     /// nil if there is none.
     private(set) var uncheckedRule: String?
@@ -27,6 +33,7 @@ struct TypeFacts: Sendable {
         var facts = TypeFacts()
         var seen: Set<ObjectIdentifier> = []
         facts.visit(type, kind(of: type), checksRules: true, &seen)
+        facts.isBareFunction = isBareFunction(type, kind(of: type))
         known.withLock { $0[id] = facts }
         return facts
     }
@@ -96,6 +103,19 @@ struct TypeFacts: Sendable {
             return true
         }
         return ownsByParts
+    }
+
+    private static func isBareFunction(_ type: Any.Type, _ kind: _MetadataKind) -> Bool {
+        if let optional = type as? any ComposedType.Type, kind == .optional {
+            return optional.partTypes.contains { isBareFunction($0, TypeFacts.kind(of: $0)) }
+        }
+        guard kind == .tuple else { return kind == .function }
+        var holdsOne = false
+        _ = _forEachField(of: type) { _, _, part, kind in
+            holdsOne = isBareFunction(part, kind)
+            return !holdsOne
+        }
+        return holdsOne
     }
 
     /// The kind of a type: that of the first field of a tuple, because the metadata of types of some
