@@ -28,9 +28,24 @@ enum ListeningRows {
             table.add(title, MemoryRows.modify(state, count), atMost: bound)
             withExtendedLifetime(observation) {}
         }
+        table.add("one of 500 observations, cancelled", cancel(500))
+        table.add(
+            "one of 8,000 observations, cancelled",
+            cancel(8_000),
+            beside: "one of 500 observations, cancelled",
+            atMost: 4
+        )
         let (put, take) = measureSlot(count)
         table.add("a stream slot, put", put, atMost: 100)
         table.add("a stream slot, take", take, atMost: 100)
+    }
+
+    private static func cancel(_ count: Int) -> Double {
+        let state = MonitoredState(1, key: "a")
+        let observations = (0..<count).map { _ in
+            state.observe(on: .inline, initial: false) { _ in }
+        }
+        return nanoseconds(count) { observations[$0].cancel() }
     }
 
     private static func modify(
