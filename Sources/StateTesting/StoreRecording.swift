@@ -81,6 +81,7 @@ final class StoreRecording<R: Reducer, Event: Sendable & CustomStringConvertible
         self.events = events
         self.timeout = timeout
         self.site = site
+        sleepers.connect { [weak self] in try? await self?.rest() }
     }
 
     deinit {

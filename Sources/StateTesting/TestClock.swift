@@ -105,12 +105,14 @@ public final class TestClock: Clock {
     /// Sleepers are woken in the order of their deadlines; those with the same deadline in the
     /// order in which they went to sleep.
     ///
-    /// Before, and after each one, other tasks get a chance to run. A sleeper whose deadline has
+    /// Before, and after each one, other tasks get a chance to run. After an effect of a test store the
+    /// clock waits until the store's effects have ended, sleep again, or have done nothing for 0.1 s:
+    /// then an effect that sleeps twice is asleep again when this returns. A sleeper whose deadline has
     /// passed does not wait.
     public func advance(by duration: Duration) async {
         await Self.letOthersRun()
         let end = now.advanced(by: duration)
-        while wakeNext(until: end) { await Self.letOthersRun() }
+        while let woken = wakeNext(until: end) { await Self.letRun(woken) }
         time.withLock { $0.now = end }
         await Self.letOthersRun()
     }
@@ -123,14 +125,14 @@ public final class TestClock: Clock {
     public func run(limit: Int = 1_000) async -> Bool {
         await Self.letOthersRun()
         for _ in 0..<limit {
-            guard wakeNext(until: nil) else { return true }
-            await Self.letOthersRun()
+            guard let woken = wakeNext(until: nil) else { return true }
+            await Self.letRun(woken)
         }
         return sleeperCount == 0
     }
 
-    /// Wakes the sleeper with the next deadline; false if there is none until `end`.
-    private func wakeNext(until end: Instant?) -> Bool {
+    /// Wakes the sleeper with the next deadline; nil if there is none until `end`.
+    private func wakeNext(until end: Instant?) -> Sleeper? {
         let sleeper = time.withLock { time -> Sleeper? in
             let order = { (left: Sleeper, right: Sleeper) in
                 (left.deadline.offset, left.number) < (right.deadline.offset, right.number)
@@ -141,7 +143,13 @@ public final class TestClock: Clock {
             return time.remove(next.number)
         }
         sleeper?.continuation.resume()
-        return sleeper != nil
+        return sleeper
+    }
+
+    /// Lets a sleeper that was woken come to its next sleep, or to its end.
+    private static func letRun(_ woken: Sleeper) async {
+        guard let counter = woken.counter else { return await letOthersRun() }
+        await counter.rest()
     }
 
     private static func letOthersRun() async {
@@ -149,9 +157,22 @@ public final class TestClock: Clock {
     }
 }
 
-/// How many tasks sleep.
+/// How many effects of one test store sleep.
 final class SleeperCounter: Sendable {
+    private struct Rest: Sendable {
+        let wait: @Sendable () async -> Void
+    }
+
     private let sleepers = Atomic(0)
+    private let restOfStore = StateLock<Rest?>(nil)
+
+    /// Sets how to wait until the store's effects have ended or sleep.
+    func connect(_ wait: @escaping @Sendable () async -> Void) {
+        restOfStore.withLock { $0 = Rest(wait: wait) }
+    }
+
+    /// Waits until the store's effects have ended or sleep.
+    func rest() async { await restOfStore.withLock { $0 }?.wait() }
 
     var count: Int { sleepers.load(ordering: .acquiring) }
 

@@ -384,3 +384,42 @@ struct TestStoreTests {
         #expect(await clock.run())
     }
 }
+
+/// Effects that sleep more than once, for a clock that is advanced by hand.
+struct SleepingTwiceTests {
+    private struct Search: Reducer {
+        func reduce(
+            _ message: Message<String, String>,
+            into state: inout String
+        ) -> Effect<String, Never> {
+            switch message {
+            case .input(let text):
+                return .debounce(
+                    id: "search",
+                    for: .milliseconds(300),
+                    .run { send in
+                        // As a computation before the answer, on other threads.
+                        for _ in 0..<40 { await Task.detached {}.value }
+                        do { try await send.clock.sleep(for: .seconds(1)) } catch { return }
+                        send(text)
+                    }
+                )
+            case .feedback(let text): state = text
+            }
+            return .none
+        }
+    }
+
+    @Test(arguments: 0..<20) func `an effect that sleeps again is asleep when advance returns`(
+        number: Int
+    ) async throws {
+        let clock = TestClock()
+        let store = TestStore("", reducer: Search(), clock: clock)
+        try await store.send("a")
+        await clock.advance(by: .milliseconds(300))
+        #expect(clock.sleeperCount == 1)
+        await clock.advance(by: .seconds(1))
+        try await store.receive("a") { $0 = "a" }
+        try await store.finish()
+    }
+}
