@@ -52,6 +52,20 @@ struct StateStorageTests {
         #expect(result.map { said($0, "storage 'selfish'", "uses a container in") } == true)
     }
 
+    @Test func `the keyspace of a storage is that of the scope`() throws {
+        let storage = StateStorage.inMemory()
+        let query = try storage.keyspace().query("n/", as: Int.self)
+        try PersistentState(0, key: "n/a", in: storage).set(1)
+        #expect(query.rows.map(\.value) == [1])
+        try StateScope.run {
+            let scoped = try storage.keyspace().query("n/", as: Int.self)
+            #expect(scoped.rows.isEmpty)
+            try PersistentState(0, key: "n/b", in: storage).set(2)
+            #expect(scoped.rows.map(\.value) == [2])
+        }
+        #expect(query.rows.count == 1)
+    }
+
     @Test func `a storage whose closure uses another container opens`() throws {
         let path = State("memory", key: "path")
         let storage = StateStorage("mine") { () throws(StateError) in

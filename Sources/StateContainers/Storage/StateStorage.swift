@@ -63,6 +63,19 @@ public final class StateStorage: Sendable {
         }
     }
 
+    /// The open keyspace, for queries and commits of several keys: that of the present scope.
+    ///
+    /// ```swift
+    /// let budgets = try AppState.storage.keyspace().query("budget/", as: Budget.self)
+    /// ```
+    ///
+    /// Opens the storage, unless it is open, which blocks the thread.
+    ///
+    /// - Throws: Why it cannot be opened.
+    public func keyspace() throws(StateError) -> any Keyspace {
+        try keyspace(in: StateScope.current)
+    }
+
     // MARK: By context
 
     /// The storage of containers that name none: that of ``with(_:_:)``, else that of
