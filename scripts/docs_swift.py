@@ -1,4 +1,5 @@
-"""Compiles the Swift blocks of pages, in a package outside of the repository. Used by scripts/check-docs."""
+"""Compiles the Swift blocks of pages, in a package outside of the repository, and runs those that need no daemon. Used
+by scripts/check-docs."""
 
 import os
 import re
@@ -29,6 +30,10 @@ class Program:
     def imports(self, products):
         found = re.findall(r"(?m)^(?:@\w+ +)?(?:\w+ +)?import +(\w+)", self.source)
         return [name for name in dict.fromkeys(found) if name in products]
+
+    @property
+    def needs_daemon(self):
+        return re.search(r"(?m)^import StateClient\b|\.daemon\(", self.source) is not None
 
     @property
     def is_test(self):
@@ -69,6 +74,39 @@ def write_package(place, programs):
         )
 
 
+def run_programs(place, programs, scratch):
+    """Runs what was compiled, each program in a directory of its own; what a page asserts must hold."""
+    failures, count, scratch = [], 0, os.path.abspath(scratch)
+    for program in programs:
+        if program.is_test or program.needs_daemon:
+            continue
+        with tempfile.TemporaryDirectory(prefix="stated-program.") as directory:
+            failure = run_program([os.path.join(scratch, "debug", program.name)], directory)
+        count += 1
+        if failure:
+            failures.append((program.page.name, program.line, failure))
+    if any(program.is_test for program in programs):
+        test = ["swift", "test", "--package-path", place, "--scratch-path", scratch, "--skip-build"]
+        if failure := run_program(test, place, limit=300):
+            failures.append((next(each for each in programs if each.is_test).page.name, 1, failure))
+    print(f"check-docs: ran {count} programs, and the tests")
+    return failures
+
+
+def run_program(arguments, directory, limit=60):
+    """Returns what went wrong; None if the program ended well."""
+    try:
+        result = subprocess.run(
+            arguments, cwd=directory, timeout=limit, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, errors="replace",
+        )
+    except subprocess.TimeoutExpired:
+        return f"it still runs after {limit} s"
+    if result.returncode == 0:
+        return None
+    return f"it ended with {result.returncode}:\n" + result.stdout[-2000:]
+
+
 def check_swift(pages, scratch):
     failures = []
     pages = [page for page in pages if page.name != MISTAKES]
@@ -80,9 +118,9 @@ def check_swift(pages, scratch):
         arguments = ["swift", "build", "--package-path", place, "--scratch-path", scratch]
         arguments += ["--build-tests"] * any(program.is_test for program in programs)
         result = subprocess.run(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if result.returncode == 0:
-        print(f"check-docs: compiled {len(programs)} programs of {len({each.page.name for each in programs})} pages")
-        return failures
+        if result.returncode == 0:
+            print(f"check-docs: compiled {len(programs)} programs of {len({each.page.name for each in programs})} pages")
+            return failures + run_programs(place, programs, scratch)
     names = {page.name for page in pages}
     for path, line, message in re.findall(r"(?m)^(\S+\.md):(\d+):\d+: (error: .*)", result.stdout):
         ends = [name for name in names if f"/{path}".endswith(f"/{name}")]
