@@ -113,7 +113,7 @@ extension Key: CustomStringConvertible, ExpressibleByStringLiteral {
         do {
             try self.init(text)
         } catch {
-            preconditionFailure(error.message)
+            fatalError(error.message)
         }
     }
 }

@@ -19,10 +19,11 @@ public struct Effect<Feedback: Sendable, Output: Sendable>: Sendable {
     public static var depthLimit: Int { 1_000 }
 
     private init(kind: Kind, depth: Int = 1) {
-        precondition(
-            depth <= Effect.depthLimit,
-            "an effect is nested deeper than \(Effect.depthLimit): merge or concatenate an array of effects"
-        )
+        guard depth <= Effect.depthLimit else {
+            fatalError(
+                "an effect is nested deeper than \(Effect.depthLimit): merge or concatenate an array of effects"
+            )
+        }
         self.kind = kind
         self.depth = depth
     }
@@ -123,7 +124,9 @@ public struct Effect<Feedback: Sendable, Output: Sendable>: Sendable {
         every duration: Duration,
         _ feedback: Feedback
     ) -> Effect {
-        precondition(duration > .zero, "a timer's interval must be above 0, not \(duration)")
+        guard duration > .zero else {
+            fatalError("a timer's interval must be above 0, not \(duration)")
+        }
         return run(TimerOperation(every: duration, feedback: feedback))
             .cancellable(id: id, cancelInFlight: true)
     }

@@ -51,10 +51,11 @@ extension StateCodec where Value: Codable & Sendable {
         migrations: [StateMigration] = []
     ) -> StateCodec {
         let oldest = version - migrations.count
-        precondition(
-            oldest >= 1 && migrations.map(\.source) == Array(oldest..<version),
-            "migrations to version \(version) have a gap: they start at \(migrations.map(\.source))"
-        )
+        guard oldest >= 1 && migrations.map(\.source) == Array(oldest..<version) else {
+            fatalError(
+                "migrations to version \(version) have a gap: they start at \(migrations.map(\.source))"
+            )
+        }
         // The type is inspected once here, not for each value.
         var codec = version == 1 ? bare ?? standard(version, []) : standard(version, migrations)
         codec.standard = { form in form.standard(version, migrations) }

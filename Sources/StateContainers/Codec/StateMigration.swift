@@ -15,7 +15,9 @@ public struct StateMigration: Sendable {
     ///     it must have no side effects. If it throws, decoding fails with
     ///     ``StateError/Code/undecodable``, whose message contains the error.
     public init(from source: Int, _ step: @escaping @Sendable (inout JSONValue) throws -> Void) {
-        precondition(source >= 1, "a migration's source version must be at least 1, not \(source)")
+        guard source >= 1 else {
+            fatalError("a migration's source version must be at least 1, not \(source)")
+        }
         self.source = source
         self.step = step
     }

@@ -67,7 +67,9 @@ final class ValueEncoder: Encoder {
 
     /// Sets the only value, as a single-value container requires.
     func put(_ newValue: EncodedValue) {
-        precondition(value == nil, "two values were encoded at one place, \(codingPath)")
+        guard value == nil else {
+            fatalError("two values were encoded at one place, \(codingPath)")
+        }
         value = newValue
     }
 

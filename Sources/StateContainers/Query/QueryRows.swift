@@ -182,7 +182,7 @@ extension QueryRows: RandomAccessCollection {
     ///
     /// - Complexity: O(log *n*).
     public subscript(position: Int) -> QueryRow<Value> {
-        precondition(position >= 0 && position < count, "row \(position) of \(count)")
+        guard position >= 0 && position < count else { fatalError("row \(position) of \(count)") }
         let place = offset - start + position
         let block = starts.partitioningIndex { $0 > place } - 1
         return blocks[block][place - starts[block]]

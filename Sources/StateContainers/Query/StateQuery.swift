@@ -78,7 +78,7 @@ public struct StateQuery<Value: Codable & Sendable>: Sendable {
     ///
     /// - Precondition: `count` is at least 0.
     public func limit(_ count: Int) -> StateQuery {
-        precondition(count >= 0, "a query cannot have \(count) rows at most")
+        guard count >= 0 else { fatalError("a query cannot have \(count) rows at most") }
         var query = self
         query.rowLimit = count
         return query
@@ -88,7 +88,7 @@ public struct StateQuery<Value: Codable & Sendable>: Sendable {
     ///
     /// - Precondition: `count` is at least 0.
     public func offset(_ count: Int) -> StateQuery {
-        precondition(count >= 0, "a query cannot leave out \(count) rows")
+        guard count >= 0 else { fatalError("a query cannot leave out \(count) rows") }
         var query = self
         query.rowOffset = count
         return query

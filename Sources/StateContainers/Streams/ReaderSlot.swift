@@ -86,7 +86,7 @@ package final class ReaderSlot<Element: Sendable>: Sendable {
     /// Gives `reader` the next element as soon as there is one.
     private func wait(_ reader: Reader) {
         let answer = buffer.withLock { buffer -> Answer in
-            precondition(buffer.reader == nil, "two tasks read one stream at once")
+            guard buffer.reader == nil else { fatalError("two tasks read one stream at once") }
             if let element = buffer.elements.popFirst() { return .now(element) }
             if buffer.isEnded { return .now(nil) }
             buffer.reader = reader

@@ -16,10 +16,11 @@ public struct StateChanges<Value: Sendable>: AsyncSequence, Sendable {
     let join: @Sendable (StreamSlot) -> Membership
 
     init(buffer: Int, join: @escaping @Sendable (StreamSlot) -> Membership) {
-        precondition(
-            (1...Self.bufferLimit).contains(buffer),
-            "the buffer must hold 1 to \(Self.bufferLimit) changes, not \(buffer)"
-        )
+        guard (1...Self.bufferLimit).contains(buffer) else {
+            fatalError(
+                "the buffer must hold 1 to \(Self.bufferLimit) changes, not \(buffer)"
+            )
+        }
         self.buffer = buffer
         self.join = join
     }

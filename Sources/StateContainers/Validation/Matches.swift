@@ -24,7 +24,7 @@ public struct Matches<Value: TextValue>: ValidatedWrapper {
         do {
             expression = try RegularExpression(pattern)
         } catch {
-            preconditionFailure(error.message)
+            fatalError(error.message)
         }
     }
 

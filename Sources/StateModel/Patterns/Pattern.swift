@@ -145,7 +145,7 @@ extension Pattern: CustomStringConvertible, ExpressibleByStringLiteral {
         do throws(StateError) {
             try self.init(text)
         } catch {
-            preconditionFailure(error.message)
+            fatalError(error.message)
         }
     }
 }
