@@ -88,13 +88,21 @@ func nestedIssues(_ value: Any) -> [ValidationIssue] {
     return issues
 }
 
-/// A type of the standard library whose values are not where a mirror shows them.
+/// A type of the standard library whose values a mirror shows elsewhere, or slowly.
 private protocol ValidatableParts {
     func partIssues() -> [ValidationIssue]
 }
 
 extension Optional: ValidatableParts {
     fileprivate func partIssues() -> [ValidationIssue] { map { nestedIssues($0) } ?? [] }
+}
+
+extension Array: ValidatableParts {
+    fileprivate func partIssues() -> [ValidationIssue] {
+        enumerated().flatMap { index, element in
+            nestedIssues(element).map { $0.within("\(index)") }
+        }
+    }
 }
 
 extension Dictionary: ValidatableParts {

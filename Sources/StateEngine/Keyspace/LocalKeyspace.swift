@@ -117,8 +117,9 @@ public final class LocalKeyspace: WaitableKeyspace {
 
     deinit {
         guard let inner, !isClosed else { return }
-        guard queue.isOnItsThread else { return inner.close() }
-        // The commit thread cannot wait for its own end.
+        guard queue.isOnItsThread || isHandingOut else { return inner.close() }
+        // The commit thread cannot wait for its own end, nor a delivering thread for its own
+        // deliveries.
         WorkerThread(name: "close").start { inner.close() }
     }
 
