@@ -189,7 +189,12 @@ final class StoreRecording<R: Reducer, Event: Sendable & CustomStringConvertible
     }
 
     /// Whether the messages, their effects, and what these sent are done.
-    private var isFinished: Bool { progress.withLock { $0.sent }.allSatisfy(\.isFinished) }
+    ///
+    /// A view of the store sends messages that the test did not: their operations count, too.
+    private var isFinished: Bool {
+        store.operationCounts.running == 0
+            && progress.withLock { $0.sent }.allSatisfy(\.isFinished)
+    }
 
     private var underWay: String {
         let now = activity
