@@ -35,6 +35,8 @@ final class Connection {
         var isLetGo = false
         /// CLIENT KILL: it ends at once.
         var isKilled = false
+        /// It waits for the slice in which it ends.
+        var isLeaving = false
     }
 
     /// The part of a connection in the memory for clients; ``ClientMemory`` counts it.
@@ -89,6 +91,11 @@ final class Connection {
     /// Input bytes that are not executed yet: an incomplete command, or commands queued for EXEC.
     var unfinishedByteCount: Int {
         inbound.bytes.count + (session.transaction?.byteCount ?? 0)
+    }
+
+    /// Whether so much is to be taken apart at its end that others would notice.
+    var leavesMuch: Bool {
+        watches.all.count + session.subscriptions.count + session.watchedKeys.count > 32
     }
 
     /// Frees its memory at once: it has ended, but lists may keep it for a while.

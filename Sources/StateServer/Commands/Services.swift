@@ -16,6 +16,7 @@ final class Services {
     let access: AccessChanges
     let quotas: ClientQuotas
     let work = UnfinishedWork()
+    let leftovers: Leftovers
     let listings: Listings
     let history: HistoryReader
     /// The STATE.CHANGES that wait.
@@ -47,7 +48,8 @@ final class Services {
         waitingForChanges = BlockedList(timers)
         channels = Channels(settings, flushes, registry.memory)
         monitors = Monitors(settings, registry, flushes)
-        tracking = Tracking(settings, registry, channels, flushes)
+        leftovers = Leftovers(work)
+        tracking = Tracking(settings, registry, channels, flushes, leftovers)
         audit = Audit(settings, registry)
         quotas = ClientQuotas(registry, gate)
         listings = Listings(access, work, gate)

@@ -167,8 +167,8 @@ extension Server {
     // MARK: Output
 
     func flush(_ connection: Connection) {
-        guard !connection.isClosed else { return }
-        guard !connection.ending.isKilled else { return end(connection) }
+        guard !connection.isClosed, !connection.ending.isLeaving else { return }
+        guard !connection.ending.isKilled else { return leave(connection) }
         guard !connection.ending.isLetGo else {
             registry.counts.letGo += 1
             noteLetGo(
@@ -178,7 +178,7 @@ extension Server {
                 "it does not read its messages: \(connection.outbound.messageByteCount) bytes "
                     + "wait, the limit is \(options.outputByteCount)"
             )
-            end(connection)
+            leave(connection)
             return
         }
         guard connection.flush() else {
@@ -187,7 +187,7 @@ extension Server {
             let mayRead =
                 connection.inbound.pause == nil && !connection.ending.isDue && connection.hasHungUp
             guard mayRead || connection.inbound.pause == .turnIsOver else {
-                return end(connection)
+                return leave(connection)
             }
             connection.outbound.bytes.truncate(to: 0)
             updateInterest(connection)
@@ -202,7 +202,7 @@ extension Server {
             connection.outbound.held.isEmpty,
             !connection.inbound.awaitsLateReply
         {
-            end(connection)
+            leave(connection)
             return
         }
         updateInterest(connection)

@@ -29,6 +29,20 @@ extension Server {
         services.configuration.reloader?.stop()
     }
 
+    /// Ends a connection: at once if it leaves little behind, otherwise in a slice of its user.
+    ///
+    /// Each of 3,000 connections with 500 keys of WATCH takes 0.2 ms, and they may leave together.
+    func leave(_ connection: Connection) {
+        guard !connection.isClosed, !connection.ending.isLeaving else { return }
+        guard connection.leavesMuch else { return end(connection) }
+        connection.ending.isDue = true
+        connection.ending.isLeaving = true
+        connection.releaseMemory()
+        count(connection)
+        updateInterest(connection)
+        services.leftovers.add(connection)
+    }
+
     func end(_ connection: Connection) {
         guard !connection.isClosed else { return }
         connection.isClosed = true

@@ -101,7 +101,7 @@ extension Server {
             event.isReadable && connection.inbound.pause == nil && !connection.ending.isDue
         if event.isHungUp, !mayRead {
             // Its commands run first; then the event comes again.
-            if connection.inbound.pause != .turnIsOver { end(connection) }
+            if connection.inbound.pause != .turnIsOver { leave(connection) }
         } else {
             if event.isWritable { flushes.add(connection) }
             if event.isReadable { receive(connection, hasEnded: event.hasEnded) }

@@ -180,6 +180,9 @@ extension Server {
             connection.places.hasUnfinishedOutput = false
             flush(connection)
             return connection
+        case .leftovers(let pile):
+            services.leftovers.goOn(with: pile, until: turn.sliceEnd, services.tracking) { end($0) }
+            return pile.connection
         case .listing(let command):
             if command.listing.byteCount > Server.smallListingByteCount {
                 command.connection.share.account?.largeListing = command
@@ -248,14 +251,15 @@ enum Unfinished {
     case events(ClientMemory.Account)
     /// Input that is not executed yet.
     case input(Connection)
+    case leftovers(Leftovers.Pile)
     case listing(ListingCommand)
     /// Output that the socket may accept.
     case output(Connection)
 
-    /// Nil for events of several connections, and for new clients.
+    /// Nil for what is of several connections, and for new clients.
     private var connection: Connection? {
         switch self {
-        case .arrivals, .events: nil
+        case .arrivals, .events, .leftovers: nil
         case .input(let connection), .output(let connection): connection
         case .listing(let command): command.connection
         }
@@ -265,8 +269,11 @@ enum Unfinished {
 
     /// Nil for a closed connection, and for new clients, whose user is not known yet.
     var account: ClientMemory.Account? {
-        if case .events(let account) = self { return account }
-        return connection?.share.account
+        switch self {
+        case .events(let account): account
+        case .leftovers(let pile): pile.connection.share.account
+        case .arrivals, .input, .listing, .output: connection?.share.account
+        }
     }
 
     /// The time that its user has used recently.

@@ -44,7 +44,7 @@ extension Server {
         unfinished.items.removeAll { work in
             switch work {
             case .arrivals, .events, .input: true
-            case .listing, .output: false
+            case .leftovers, .listing, .output: false
             }
         }
         for connection in registry.connections where !connection.ending.isDue {

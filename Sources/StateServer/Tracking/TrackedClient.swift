@@ -31,21 +31,8 @@ final class TrackedClient {
         var keptCount = 64
     }
 
-    /// When a key was read.
-    struct Reads {
-        /// Its place in ``order``.
-        var place: Int
-        /// The revision of the first read since the last invalidation: a later commit makes that
-        /// copy void.
-        var first: Int64
-        /// The same of the last read.
-        var last: Int64
-    }
-
-    private var keys: [[UInt8]: Reads] = [:]
-    /// The keys in any order, so that any can be evicted.
-    private var order: [[UInt8]] = []
-    private(set) var byteCount = 0
+    private(set) var copies = TrackedCopies()
+    private var prefixByteCount = 0
 
     init(_ connection: Connection, _ request: Command.TrackingRequest) {
         self.connection = connection
@@ -55,6 +42,7 @@ final class TrackedClient {
         leavesOutOwn = request.leavesOutOwn
         prefixes = []
         if isBroadcast { add(request.prefixes.isEmpty ? [[]] : request.prefixes.map { Array($0) }) }
+        copies.client = self
     }
 
     /// A client of the last process, without its keys.
@@ -65,6 +53,7 @@ final class TrackedClient {
         (leavesOutOwn, caching) = (record.leavesOutOwn, record.caching)
         (prefixes, queued) = ([], record.queued)
         if isBroadcast { add(record.prefixes) }
+        copies.client = self
     }
 
     /// Takes over what the same transaction has queued before this one began.
@@ -72,18 +61,12 @@ final class TrackedClient {
         (queued, revisionBefore) = (last.queued, last.revisionBefore)
     }
 
-    var count: Int { keys.count }
-
-    /// The keys, and when they were read.
-    var reads: some Collection<(key: [UInt8], value: Reads)> { keys }
-
-    /// Approximate memory of a key: it is kept in the client's table and in the common one.
-    private static func byteCount(of key: [UInt8]) -> Int { 2 * key.count + 192 }
+    var byteCount: Int { copies.byteCount + prefixByteCount }
 
     func add(_ prefixes: [[UInt8]]) {
         for prefix in prefixes where !self.prefixes.contains(prefix) {
             self.prefixes.append(prefix)
-            byteCount += TrackedClient.byteCount(of: prefix)
+            prefixByteCount += TrackedCopies.byteCount(of: prefix)
         }
     }
 
@@ -113,66 +96,15 @@ final class TrackedClient {
         prefixes.contains { $0.withUnsafeBytes { key.hasPrefix($0) } }
     }
 
-    // MARK: Keys
-
-    /// Records a read.
+    /// Begins with no copies.
     ///
-    /// - Returns: Whether the key is new.
-    func note(_ key: [UInt8], at revision: Int64) -> Bool {
-        if var reads = keys[key] {
-            reads.last = revision
-            keys[key] = reads
-            return false
-        }
-        keys[key] = Reads(place: order.count, first: revision, last: revision)
-        order.append(key)
-        byteCount += TrackedClient.byteCount(of: key)
-        return true
-    }
-
-    /// What a commit of a key means for the copies of the client.
-    enum Effect {
-        /// All were read after it.
-        case none
-        /// One is void, another was read after the commit.
-        case someVoid
-        /// All are void, and the key is forgotten.
-        case allVoid
-    }
-
-    func invalidate(_ key: [UInt8], by revision: Int64) -> Effect {
-        guard var reads = keys[key], reads.first < revision else { return .none }
-        guard reads.last >= revision else {
-            forget(key)
-            return .allVoid
-        }
-        reads.first = reads.last
-        keys[key] = reads
-        return .someVoid
-    }
-
-    func forget(_ key: [UInt8]) {
-        guard let reads = keys.removeValue(forKey: key), let last = order.popLast() else { return }
-        byteCount -= TrackedClient.byteCount(of: key)
-        guard last != key else { return }
-        order[reads.place] = last
-        keys[last]?.place = reads.place
-    }
-
-    /// Forgets any key, because the table is full.
-    func evict() -> [UInt8]? {
-        guard let key = order.randomElement() else { return nil }
-        forget(key)
-        return key
-    }
-
-    /// Forgets all keys and returns them.
-    func takeAll() -> [[UInt8]] {
-        defer {
-            for key in order { byteCount -= TrackedClient.byteCount(of: key) }
-            (keys, order) = ([:], [])
-        }
-        return order
+    /// - Returns: Those that it had, which belong to nobody now.
+    func takeCopies() -> TrackedCopies {
+        let void = copies
+        void.client = nil
+        copies = TrackedCopies()
+        copies.client = self
+        return void
     }
 
     // MARK: Its own commits

@@ -9,7 +9,7 @@ extension Tracking {
     /// Declares all copies void, of the clients for which `condition` is true.
     func voidCopies(where condition: (Connection) -> Bool) {
         for client in clients.values where condition(client.connection) {
-            for key in client.takeAll() { remove(client, from: key) }
+            leave(client.takeCopies(), client.connection)
             send(nil, to: client)
         }
     }
@@ -19,11 +19,9 @@ extension Tracking {
         let client = TrackedClient(connection, record)
         add(client, core)
         client.countPrefixes()
-        for known in record.keys where client.note(known.key, at: known.first) {
-            _ = client.note(known.key, at: known.last)
-            table[known.key, default: []].append(client)
-            itemCount += 1
-            if itemCount > settings.options.trackedKeyCount { evict(for: client) }
+        for known in record.keys {
+            note(known.key, at: known.first, client)
+            note(known.key, at: known.last, client)
         }
     }
 }

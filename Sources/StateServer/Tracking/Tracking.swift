@@ -24,10 +24,11 @@ final class Tracking {
     private let flushes: FlushList
     /// By the number of the connection.
     var clients: [Int: TrackedClient] = [:]
-    /// Those that keep copies of a key.
-    var table: [[UInt8]: [TrackedClient]] = [:]
+    /// Those that keep copies of a key; see ``TrackedCopies/Reads/seat``.
+    private var table: [[UInt8]: [TrackedCopies]] = [:]
     /// Keys in ``table``, once for each client.
-    var itemCount = 0
+    private(set) var itemCount = 0
+    private let leftovers: Leftovers
     private var subscription: CommitSubscription?
 
     /// More keys in one push are an invalidation of everything.
@@ -35,9 +36,15 @@ final class Tracking {
     /// The channel of clients that have RESP2.
     private static let channel: StaticString = "__redis__:invalidate"
 
-    init(_ settings: Settings, _ registry: Registry, _ channels: Channels, _ flushes: FlushList) {
+    init(
+        _ settings: Settings,
+        _ registry: Registry,
+        _ channels: Channels,
+        _ flushes: FlushList,
+        _ leftovers: Leftovers
+    ) {
         (self.settings, self.registry) = (settings, registry)
-        (self.channels, self.flushes) = (channels, flushes)
+        (self.channels, self.flushes, self.leftovers) = (channels, flushes, leftovers)
     }
 
     var clientCount: Int { clients.count }
@@ -137,20 +144,39 @@ final class Tracking {
         connection.session.tracking = nil
         client.forgetPrefixes()
         clients[connection.number] = nil
-        for key in client.takeAll() { remove(client, from: key) }
+        leave(client.takeCopies(), client.connection)
         guard clients.isEmpty else { return }
         subscription?.end(in: core)
         subscription = nil
         core.hub.mustComeFirst = false
     }
 
-    func remove(_ client: TrackedClient, from key: [UInt8]) {
+    /// Has void copies leave the table, in slices that are charged to the user of `connection`.
+    func leave(_ void: TrackedCopies, _ connection: Connection) {
+        if void.count > 0 { leftovers.add(void, of: connection) }
+    }
+
+    /// Takes a key out of copies, and them out of the table.
+    ///
+    /// - Complexity: O(1).
+    func remove(_ key: [UInt8], from copies: TrackedCopies) {
+        guard let seat = copies.forget(key), let place = table.index(forKey: key) else { return }
         itemCount -= 1
-        guard let all = table[key], all.count > 1 else {
-            table[key] = nil
-            return
+        let last = table.values[place].removeLast()
+        if last !== copies {
+            table.values[place][seat] = last
+            last.move(key, to: seat)
         }
-        table[key] = all.filter { $0 !== client }
+        if table.values[place].isEmpty { table.remove(at: place) }
+    }
+
+    /// Adds copies to those of a key.
+    ///
+    /// - Returns: Their seat.
+    private func add(_ copies: TrackedCopies, to key: [UInt8]) -> Int {
+        itemCount += 1
+        table[key, default: []].append(copies)
+        return table[key, default: []].count - 1
     }
 
     // MARK: Reads
@@ -195,19 +221,27 @@ final class Tracking {
     }
 
     private func note(_ key: [UInt8], _ client: TrackedClient) {
-        guard client.note(key, at: client.revisionBefore) else { return }
-        table[key, default: []].append(client)
-        itemCount += 1
+        note(key, at: client.revisionBefore, client)
+    }
+
+    func note(_ key: [UInt8], at revision: Int64, _ client: TrackedClient) {
+        let copies = client.copies
+        guard copies.note(key, at: revision, seat: add(copies, to: key)) else { return }
         if itemCount > settings.options.trackedKeyCount { evict(for: client) }
     }
 
-    /// Takes a key from the client, if it has more than its share, else from the one that has most.
-    func evict(for client: TrackedClient) {
+    /// Takes a key from copies that are void, else from the client, if it has more than its share, else
+    /// from the one that has most.
+    private func evict(for client: TrackedClient) {
+        if let void = leftovers.anyCopies, let key = void.lastKey {
+            return remove(key, from: void)
+        }
         let share = settings.options.trackedKeyCount / max(1, clients.count)
         let chosen =
-            client.count > share ? client : clients.values.max { $0.count < $1.count } ?? client
-        guard let key = chosen.evict() else { return }
-        remove(chosen, from: key)
+            client.copies.count > share
+            ? client : clients.values.max { $0.copies.count < $1.copies.count } ?? client
+        guard let key = chosen.copies.anyKey else { return }
+        remove(key, from: chosen.copies)
         send([key], to: chosen)
     }
 
@@ -223,10 +257,17 @@ final class Tracking {
                 audience?.admits(client.connection.subject) ?? true
             }
             if let readers = table[key] {
-                var left: [TrackedClient] = []
-                for client in readers {
-                    let effect = admits(client) ? client.invalidate(key, by: revision) : .none
-                    if effect != .allVoid { left.append(client) }
+                var left: [TrackedCopies] = []
+                for copies in readers {
+                    guard let client = copies.client else {
+                        copies.forget(key)
+                        continue
+                    }
+                    let effect = admits(client) ? copies.invalidate(key, by: revision) : .none
+                    if effect != .allVoid {
+                        copies.move(key, to: left.count)
+                        left.append(copies)
+                    }
                     guard effect != .none else { continue }
                     void[client.connection.number, default: (client, [])].keys.append(key)
                 }

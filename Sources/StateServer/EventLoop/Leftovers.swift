@@ -1,0 +1,65 @@
+import CLinux
+import StateEngine
+
+/// What ends in slices that are charged to its user: connections with much to take apart, and copies
+/// of CLIENT TRACKING that are void.
+///
+/// Used only by the loop thread.
+final class Leftovers {
+    /// Those of one user.
+    final class Pile {
+        /// One of the connections that left them, whose user is charged.
+        let connection: Connection
+        fileprivate var connections: [Connection] = []
+        fileprivate var copies: [TrackedCopies] = []
+
+        fileprivate init(_ connection: Connection) { self.connection = connection }
+    }
+
+    private let work: UnfinishedWork
+    private var piles: [UInt32: Pile] = [:]
+
+    init(_ work: UnfinishedWork) { self.work = work }
+
+    /// A connection that is to end.
+    func add(_ connection: Connection) { pile(of: connection).connections.append(connection) }
+
+    /// Copies that are void.
+    func add(_ copies: TrackedCopies, of connection: Connection) {
+        pile(of: connection).copies.append(copies)
+    }
+
+    /// Any of the copies that are void.
+    var anyCopies: TrackedCopies? {
+        for pile in piles.values { if let copies = pile.copies.last { return copies } }
+        return nil
+    }
+
+    private func pile(of connection: Connection) -> Pile {
+        if let pile = piles[connection.peer.uid] { return pile }
+        let pile = Pile(connection)
+        piles[connection.peer.uid] = pile
+        work.items.append(.leftovers(pile))
+        return pile
+    }
+
+    /// Takes a part of a pile away, until `deadline` of the monotonic clock in nanoseconds.
+    func goOn(with pile: Pile, until deadline: Int64, _ tracking: Tracking, end: (Connection) -> Void) {
+        defer {
+            if pile.connections.isEmpty, pile.copies.isEmpty {
+                piles[pile.connection.peer.uid] = nil
+            } else {
+                work.items.append(.leftovers(pile))
+            }
+        }
+        if let connection = pile.connections.popLast() { return end(connection) }
+        while let copies = pile.copies.last {
+            for _ in 0..<32 {
+                guard let key = copies.lastKey else { break }
+                tracking.remove(key, from: copies)
+            }
+            if copies.count == 0 { pile.copies.removeLast() }
+            if clinux_monotonic_nanoseconds() >= deadline { return }
+        }
+    }
+}
