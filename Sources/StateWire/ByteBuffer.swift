@@ -12,6 +12,15 @@ package struct ByteBuffer: ~Copyable {
 
     package init() {}
 
+    /// Makes a buffer, with room in front for the head of a reply; see ``append(taking:)``.
+    package init(roomInFront: Bool) {
+        guard roomInFront else { return }
+        _ = reserve(ByteBuffer.frontByteCount)
+        (start, end) = (ByteBuffer.frontByteCount, ByteBuffer.frontByteCount)
+    }
+
+    private static let frontByteCount = 256
+
     deinit { free(base) }
 
     /// The number of bytes.
@@ -47,13 +56,18 @@ package struct ByteBuffer: ~Copyable {
 
     /// Appends all of `other`, and empties it.
     ///
-    /// Does not copy if this buffer is empty.
+    /// Does not copy them if this buffer is empty, or fits into the room in front of them.
     package mutating func append(taking other: inout ByteBuffer) {
-        guard isEmpty else {
+        guard count <= other.start || isEmpty else {
             append(other.bytes)
             other.removeAll()
             return
         }
+        if let base, let otherBase = other.base, !isEmpty {
+            other.start -= count
+            memcpy(otherBase + other.start, base + start, count)
+        }
+        removeAll()
         let (base, capacity, start, end) = (base, capacity, start, end)
         (self.base, self.capacity) = (other.base, other.capacity)
         (self.start, self.end) = (other.start, other.end)
@@ -134,9 +148,11 @@ package struct ByteBuffer: ~Copyable {
             if let base { memmove(base, base + start, count) }
         } else {
             let needed = max(256, max(capacity * 2, count + byteCount))
-            guard let larger = malloc(needed) else { fatalError("no memory for \(needed) bytes") }
-            if let base { memcpy(larger, base + start, count) }
-            free(base)
+            // The kernel moves the pages of a large block, which need not be copied.
+            if let base, start > 0 { memmove(base, base + start, count) }
+            guard let larger = realloc(base, needed) else {
+                fatalError("no memory for \(needed) bytes")
+            }
             base = larger
             capacity = needed
         }

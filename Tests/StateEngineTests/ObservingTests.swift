@@ -74,10 +74,11 @@ import Testing
         let newest = try stage.set("b", "1")
         let seen = stage.withCore { core in
             var receipt = core.makeReceipt()
+            var budget = Int.max
             _ = core.forEach(
                 PatternSet([.everything]),
                 after: nil,
-                comparing: .max,
+                comparing: &budget,
                 &receipt
             ) { _ in true }
             return receipt.revision

@@ -210,7 +210,8 @@ extension KeyspaceCore {
         _ body: (Record) -> Bool
     ) {
         var receipt = makeReceipt()
-        _ = forEach(patterns, after: bound, comparing: .max, &receipt, body)
+        var budget = Int.max
+        _ = forEach(patterns, after: bound, comparing: &budget, &receipt, body)
     }
 
     func readDurable(_ key: String) -> Record? {

@@ -18,9 +18,6 @@ package struct LiteralTable<Element: AnyObject> {
 
     package init() {}
 
-    /// Everything, in no order.
-    package var all: some Sequence<Element> { byHash.values.joined().lazy.flatMap(\.elements.all) }
-
     /// Puts `element`, which must not be in the table yet, under `literal`.
     ///
     /// - Complexity: O(*n*) in the bytes of the literal.

@@ -4,21 +4,21 @@ extension PatternSet {
     /// Calls `body` for the matching records of `tree` after `bound`, in key order, until it
     /// returns false.
     func forEach(in tree: borrowing RadixTree, after bound: Bytes?, _ body: (Record) -> Bool) {
-        _ = forEach(in: tree, after: bound, comparing: .max, body)
+        var budget = Int.max
+        _ = forEach(in: tree, after: bound, comparing: &budget, body)
     }
 
-    /// The same, but compares at most about `byteCount` bytes of keys.
+    /// The same, but compares at most about `budget` bytes of keys, which becomes what is left of it.
     ///
     /// - Returns: The last key that was compared, if there may be more; nil if all were compared,
     ///   or `body` returned false.
     func forEach(
         in tree: borrowing RadixTree,
         after bound: Bytes?,
-        comparing byteCount: Int,
+        comparing budget: inout Int,
         _ body: (Record) -> Bool
     ) -> [UInt8]? {
         let matchesAll = patterns.count == 1 && patterns[0].kind == .prefix
-        var left = byteCount
         var last: [UInt8]?
         for range in ranges {
             var goesOn = true
@@ -34,9 +34,9 @@ extension PatternSet {
                             goesOn = body(record)
                             return goesOn
                         }
-                        left -= patterns.count * (record.key.count + PatternSet.overheadByteCount)
+                        budget -= patterns.count * (record.key.count + PatternSet.overheadByteCount)
                         if matches(record.key) { goesOn = body(record) }
-                        guard goesOn, left <= 0 else { return goesOn }
+                        guard goesOn, budget <= 0 else { return goesOn }
                         last = Array(record.key)
                         goesOn = false
                         return false

@@ -52,7 +52,7 @@ extension EntryStore {
 
 extension KeyspaceCore {
     /// Calls `body` for the newest versions that have not expired; compares at most about
-    /// `byteCount` bytes of keys with patterns.
+    /// `budget` bytes of keys with patterns, which becomes what is left of it.
     ///
     /// Everything counts as read, absent keys too.
     ///
@@ -61,13 +61,13 @@ extension KeyspaceCore {
     package func forEach(
         _ patterns: PatternSet,
         after bound: Bytes?,
-        comparing byteCount: Int,
+        comparing budget: inout Int,
         _ receipt: inout Receipt,
         _ body: (Record) -> Bool
     ) -> [UInt8]? {
         observeAll(&receipt)
         let now = entries.deadlines.count > 0 ? entries.clock() : 0
-        return patterns.forEach(in: entries.live, after: bound, comparing: byteCount) { head in
+        return patterns.forEach(in: entries.live, after: bound, comparing: &budget) { head in
             head.isDeleted || head.hasDeadline && head.deadline <= now || body(head)
         }
     }

@@ -53,7 +53,8 @@ extension KeyspaceCore {
         comparing byteCount: Int,
         _ body: (Record) -> Bool
     ) -> [UInt8]? {
-        patterns.forEach(in: entries.live, after: bound, comparing: byteCount) {
+        var budget = byteCount
+        return patterns.forEach(in: entries.live, after: bound, comparing: &budget) {
             [durable = revisions.durable] head in
             guard let version = head.version(at: durable), !version.isDeleted else {
                 return true

@@ -34,6 +34,13 @@ extension KeyspaceCore {
     }
 }
 
+extension Visibility {
+    /// Whether its subject may see that a channel has subscribers.
+    func mayReceive(_ channel: ChannelKey) -> Bool {
+        mayEverReveal(.watch, about: channel.bytes, channel.target)
+    }
+}
+
 extension CommandContext {
     /// Refuses names of channels if the connection could never receive a message of one of them.
     ///
@@ -43,15 +50,6 @@ extension CommandContext {
         for index in 0..<names.count {
             let key = ChannelKey(names[index])
             try core.requireAny(.watch, of: key.bytes, for: subject, key.target, called: "channel")
-        }
-    }
-
-    /// Whether the connection may see that a channel has subscribers.
-    func mayReceive(_ name: [UInt8]) -> Bool {
-        let visibility = core.visibility(of: connection.subject)
-        return name.withUnsafeBytes { name in
-            let key = ChannelKey(name)
-            return visibility.mayEverReveal(.watch, about: key.bytes, key.target)
         }
     }
 

@@ -5,9 +5,16 @@ import StateWire
 
 /// CLIENT KILL, PAUSE, UNBLOCK and REPLY: what one client does to others, and to its own replies.
 extension ClientCommands {
-    func list(_ filter: Command.ClientFilter, _ context: borrowing CommandContext) {
-        let found = matches(of: filter, context).sorted { $0.number < $1.number }
-        context.output.writeBulk(found.map { line($0, context.time) }.joined())
+    func list(
+        _ filter: Command.ClientFilter,
+        _ context: borrowing CommandContext
+    ) throws(StateError) {
+        var text = ""
+        for client in matches(of: filter, context).sorted(by: { $0.number < $1.number }) {
+            text += line(client, context.time)
+            try settings.options.checkReply(text.utf8.count)
+        }
+        context.output.writeBulk(text)
     }
 
     private func matches(

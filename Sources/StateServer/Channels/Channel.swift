@@ -13,6 +13,8 @@ final class Channel {
     let pattern: Pattern
     /// Whether names must be compared with a glob.
     var globCount: Int { kind == .pattern ? pattern.globCount : 0 }
+    /// Its place in the list of its kind.
+    var place = 0
     /// By the numbers of the connections.
     var subscribers: [Int: Connection] = [:]
 

@@ -6,6 +6,7 @@ import StateWire
 struct ChannelCommands {
     let settings: Settings
     let channels: Channels
+    let listings: Listings
 
     func subscribe(
         _ names: Arguments,
@@ -153,10 +154,8 @@ struct ChannelCommands {
 
     func describe(
         _ command: Command.ChannelsCommand,
-        _ context: borrowing CommandContext
-    )
-        throws(StateError)
-    {
+        _ context: inout CommandContext
+    ) throws(StateError) {
         switch command {
         case .patternCount: context.output.writeInteger(Int64(channels.patternCount))
         case .subscriberCounts(let names, let kind):
@@ -171,22 +170,28 @@ struct ChannelCommands {
             }
         case .names(let glob, let kind):
             if let glob { try KeyspaceCommands.checkGlob(glob) }
-            let pattern = glob.map { Pattern(redisGlob: $0) }
-            let found = channels.subscribed(kind).filter { channel in
-                channel.bytes.withUnsafeBytes { pattern?.matches($0) ?? true }
-                    && context.mayReceive(channel.bytes)
-            }
-            let byteCount = found.reduce(0) { $0 + $1.bytes.count + 16 }
-            guard byteCount <= settings.options.replyByteCount else {
-                throw StateError(
-                    .tooBig,
-                    "the reply would have more than \(settings.options.replyByteCount) bytes, the "
-                        + "limit; use a narrower glob"
-                )
-            }
-            context.output.writeArray(found.count)
-            for channel in found { context.output.writeBulk(channel.bytes) }
+            try list(kind, matching: glob.map { Pattern(redisGlob: $0) }, &context)
         }
+    }
+
+    private func list(
+        _ kind: Channel.Kind,
+        matching pattern: Pattern?,
+        _ context: inout CommandContext
+    ) throws(StateError) {
+        let listing = ChannelListing(
+            channels,
+            kind,
+            matching: pattern,
+            for: context.connection.subject,
+            byteLimit: settings.options.replyByteCount,
+            visitLimit: context.execution?.visitsLeft ?? .max
+        )
+        try listings.list(listing, &context) { listing, context in
+            context.output.writeArray(listing.count)
+            listing.writeRows(to: &context.output)
+        }
+        context.execution?.visitsLeft -= listing.visitedCount
     }
 
     // MARK: Configuration

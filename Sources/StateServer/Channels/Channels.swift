@@ -12,6 +12,8 @@ final class Channels {
     private var plainPatterns = LiteralTable<Channel>()
     /// Patterns with one: compared with the names that begin with their literal part.
     private var globs = LiteralTable<Channel>()
+    private var nameList = ChannelList()
+    private var shardList = ChannelList()
     private let notices = KeyspaceNotices()
     let flushes: FlushList
     let settings: Settings
@@ -44,9 +46,10 @@ final class Channels {
     /// Watchers in the keyspace's hub that do not belong to STATE.WATCH.
     var watcherCount: Int { notices.watcherCount }
 
-    /// Names with subscribers.
-    func subscribed(_ kind: Channel.Kind) -> some Sequence<Channel> {
-        kind == .shard ? shards.all : names.all
+    /// Names with subscribers, or shard channels.
+    subscript(list kind: Channel.Kind) -> ChannelList {
+        get { kind == .shard ? shardList : nameList }
+        _modify { if kind == .shard { yield &shardList } else { yield &nameList } }
     }
 
     /// How many connections subscribe to exactly this name.
@@ -111,6 +114,7 @@ final class Channels {
 
     private func insert(_ channel: Channel, _ core: KeyspaceCore) -> Channel {
         self[keyPath: Channels.table(of: channel)].insert(channel, under: channel.pattern.literal)
+        if channel.kind != .pattern { self[list: channel.kind].append(channel) }
         if channel.kind != .shard { notices.include(channel, core) }
         return channel
     }
@@ -118,6 +122,7 @@ final class Channels {
     private func remove(_ channel: Channel, _ core: KeyspaceCore) {
         self[keyPath: Channels.table(of: channel)]
             .remove(channel, under: channel.pattern.literal)
+        if channel.kind != .pattern { self[list: channel.kind].remove(channel) }
         if channel.kind != .shard { notices.exclude(channel, core) }
     }
 
@@ -265,7 +270,7 @@ final class Channels {
         let waitsForReplies =
             connection.session.version == .resp2 || connection.outbound.isConfirmationHeld
         if waitsForReplies, !connection.outbound.held.isEmpty {
-            connection.outbound.held.append(message.bytes, behind: 0, reporting: 0)
+            connection.outbound.held.append(message.bytes)
         } else {
             connection.outbound.bytes.append(message.bytes)
         }

@@ -54,19 +54,17 @@ final class ReplyGate {
         if isHeld || isUnkept || !context.connection.outbound.held.isEmpty {
             let connection = context.connection
             if connection.outbound.held.isEmpty { connection.outbound.isConfirmationHeld = false }
-            let reply = connection.outbound.bytes.bytes.slice(
-                start,
-                connection.outbound.bytes.count
+            connection.outbound.hold(
+                from: start,
+                HeldReplies.Hold(
+                    revision: isHeld ? context.receipt.revision : 0,
+                    published: isUnkept ? context.receipt.published : 0,
+                    reported: context.receipt.reportedRevision,
+                    byteCount: connection.outbound.bytes.count - start,
+                    isFinal: context.receipt.isFinal,
+                    isDecided: context.round == .decided
+                )
             )
-            connection.outbound.held.append(
-                reply,
-                behind: isHeld ? context.receipt.revision : 0,
-                keeping: isUnkept ? context.receipt.published : 0,
-                reporting: context.receipt.reportedRevision,
-                isFinal: context.receipt.isFinal,
-                isDecided: context.round == .decided
-            )
-            connection.outbound.bytes.truncate(to: start)
             registry.addHolding(connection)
         } else if context.receipt.reportedRevision > 0 {
             registry.early.append(context.receipt.reportedRevision)
@@ -114,32 +112,10 @@ struct HeldReplies: ~Copyable {
     /// Their approximate memory.
     var footprint: Int { bytes.footprint + holds.capacity * MemoryLayout<Hold>.stride }
 
-    /// - Parameters:
-    ///   - reply: Its bytes.
-    ///   - revision: The revision that it waits for; 0 if it only waits for earlier replies.
-    ///   - published: What is to be kept before; 0 for nothing.
-    ///   - reported: The commit that it acknowledges early, without waiting for it; 0 for none.
-    ///   - isFinal: Whether the commit that it waits for cannot be undone.
-    ///   - isDecided: Whether a cluster has the commit.
-    mutating func append(
-        _ reply: Bytes,
-        behind revision: Int64,
-        keeping published: Int64 = 0,
-        reporting reported: Int64,
-        isFinal: Bool = false,
-        isDecided: Bool = false
-    ) {
-        bytes.append(reply)
-        holds.append(
-            Hold(
-                revision: revision,
-                published: published,
-                reported: reported,
-                byteCount: reply.count,
-                isFinal: isFinal,
-                isDecided: isDecided
-            )
-        )
+    /// Adds a message that waits for earlier replies only.
+    mutating func append(_ message: Bytes) {
+        bytes.append(message)
+        holds.append(Hold(revision: 0, byteCount: message.count))
     }
 
     /// Moves the replies that need not wait any more to `output`, in order.
@@ -164,8 +140,12 @@ struct HeldReplies: ~Copyable {
             first += 1
         }
         guard byteCount > 0 else { return }
-        output.append(bytes.bytes.slice(0, byteCount))
-        bytes.removeFirst(byteCount)
+        if byteCount == bytes.count {
+            output.append(taking: &bytes)
+        } else {
+            output.append(bytes.bytes.slice(0, byteCount))
+            bytes.removeFirst(byteCount)
+        }
         if first == holds.count {
             holds.removeAll(keepingCapacity: holds.capacity <= 4_096)
             first = 0
@@ -217,6 +197,19 @@ struct Outbound: ~Copyable {
 
     /// Bytes that wait for the client.
     var waitingByteCount: Int { bytes.count + held.byteCount }
+
+    /// Holds the reply that begins at `start` in the bytes.
+    ///
+    /// - Complexity: O(1) if nothing else waits, otherwise O(*n*) in its bytes.
+    mutating func hold(from start: Int, _ hold: HeldReplies.Hold) {
+        if start == 0 {
+            held.bytes.append(taking: &bytes)
+        } else {
+            held.bytes.append(bytes.bytes.slice(start, bytes.count))
+            bytes.truncate(to: start)
+        }
+        held.holds.append(hold)
+    }
 
     /// Sends at most ``flushByteCount`` bytes.
     ///

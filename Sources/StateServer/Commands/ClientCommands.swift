@@ -5,6 +5,7 @@ import StateWire
 
 /// CLIENT: what a connection says of itself, and what is known of connections.
 struct ClientCommands {
+    let settings: Settings
     let registry: Registry
     let flushes: FlushList
     let timers: TimerQueue
@@ -12,6 +13,7 @@ struct ClientCommands {
     let waiting: BlockedList
 
     init(_ services: Services) {
+        settings = services.settings
         (registry, flushes, timers) = (services.registry, services.flushes, services.timers)
         (tracking, waiting) = (services.tracking, services.waitingForChanges)
     }
@@ -40,7 +42,7 @@ struct ClientCommands {
             context.output.writeOK()
         case .identify: context.output.writeInteger(Int64(connection.number))
         case .information: context.output.writeBulk(line(connection, context.time))
-        case .list(let filter): list(filter, context)
+        case .list(let filter): try list(filter, context)
         case .kill(let filter, let isOld): try kill(filter, isOld: isOld, context)
         case .reply(let mode): try setReplies(mode, context)
         case .accept: context.output.writeOK()

@@ -48,7 +48,11 @@ final class Dispatcher {
         state = StateCommands(services)
         (history, watches) = (HistoryCommands(services), WatchCommands(services))
         changes = ChangesCommands(services)
-        channels = ChannelCommands(settings: settings, channels: services.channels)
+        channels = ChannelCommands(
+            settings: settings,
+            channels: services.channels,
+            listings: services.listings
+        )
         handlers = HandlerCommands(settings: settings, registry: services.registry)
         rules = RuleCommands(configuration: services.configuration, settings: services.settings)
         session = SessionCommands(services, watches, handlers)
@@ -215,7 +219,7 @@ extension Dispatcher {
         case .unsubscribe(let names, let kind): try channels.unsubscribe(names, kind, &context)
         case .publish(let channel, let message, let isSharded):
             try channels.publish(message, to: channel, isSharded: isSharded, context)
-        case .channels(let command): try channels.describe(command, context)
+        case .channels(let command): try channels.describe(command, &context)
         case .configure(let pairs): try channels.configure(pairs, context)
         case .stateGet(let key, nil): try state.get(key, &context)
         case .stateGet(let key, let revision?): try history.get(key, at: revision, &context)

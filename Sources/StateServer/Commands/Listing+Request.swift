@@ -39,8 +39,8 @@ extension Listing {
 struct ListingPiece {
     /// How many bytes of keys are compared with patterns.
     static let comparedByteCount = 32 << 10
-    /// The same in keys of a typical length.
-    static let comparedCount = comparedByteCount / 48
+    /// So many of them are one visited entry: a key of typical length.
+    static let byteCountOfComparison = 48
     private static let entryLimit = 256
     /// How many bytes of rows are written.
     private static let writtenByteCount = 128 << 10

@@ -24,7 +24,7 @@ final class Listing: SlicedListing {
 
     private let request: Request
     private let position = ScanPosition()
-    private var rows = ByteBuffer()
+    private var rows = ByteBuffer(roomInFront: true)
     private var keys = ByteBuffer()
     private var index: [Row] = []
     private var patches: [[UInt8]: Patch] = [:]
@@ -115,22 +115,18 @@ final class Listing: SlicedListing {
             }
             return true
         }
+        var budget = ListingPiece.comparedByteCount
         func walk(_ bound: Bytes?) -> [UInt8]? {
-            let byteCount = ListingPiece.comparedByteCount
-            return request.isOfWatch
-                ? core.forEachDurable(request.patterns, after: bound, comparing: byteCount, look)
-                : core.forEach(
-                    request.patterns,
-                    after: bound,
-                    comparing: byteCount,
-                    &receipt,
-                    look
-                )
+            request.isOfWatch
+                ? core.forEachDurable(request.patterns, after: bound, comparing: budget, look)
+                : core.forEach(request.patterns, after: bound, comparing: &budget, &receipt, look)
         }
         let comparedTo =
             if let bound = position.passed { bound.withUnsafeBytes { walk($0) } } else { walk(nil) }
         // Comparing keys that do not match also counts as visiting.
-        visitedCount += comparedTo == nil ? piece.entryCount : ListingPiece.comparedCount
+        let comparedCount =
+            (ListingPiece.comparedByteCount - budget) / ListingPiece.byteCountOfComparison
+        visitedCount += max(piece.entryCount, comparedCount)
         if let cutAt {
             position.passed = Array(cutAt.key)
         } else if let comparedTo {
@@ -228,9 +224,11 @@ final class Listing: SlicedListing {
     /// The number of entries, at most the requested limit.
     var listedCount: Int { min(count, request.limit) }
 
-    /// Appends the rows to `output`, in key order.
+    /// Appends the rows to `output`, in key order; call this at the end.
+    ///
+    /// - Complexity: O(1) if nothing has changed meanwhile, and the output is nearly empty.
     func writeRows(to output: inout ByteBuffer) {
-        guard !patches.isEmpty else { return output.append(rows.bytes) }
+        guard !patches.isEmpty else { return output.append(taking: &rows) }
         withRows { _, row in output.append(row) }
     }
 

@@ -60,10 +60,15 @@ extension ServerOptions {
         )
     }
 
-    /// Refuses a reply above its size limit.
+    /// Refuses a reply that is written at one moment above its size limit.
     func checkReply(_ byteCount: Int) throws(StateError) {
-        guard byteCount > replyByteCount else { return }
-        throw replyTooBig(replyByteCount)
+        let limit = min(replyByteCount, momentByteCount + limits.valueByteCount)
+        guard byteCount > limit else { return }
+        throw StateError(
+            .tooBig,
+            "the reply would have more than \(limit) bytes, the limit of a command that is answered "
+                + "at one moment; ask for less at once"
+        )
     }
 
     /// The patterns of a command.

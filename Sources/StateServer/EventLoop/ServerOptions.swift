@@ -24,6 +24,10 @@ public struct ServerOptions: Sendable {
     public var outputByteCount = 8 << 20
     /// One reply, in bytes.
     public var replyByteCount = 256 << 20
+    /// One reply that must be written at one moment, in bytes, besides one value.
+    ///
+    /// Nobody else is served meanwhile: 32 MiB take about 15 ms.
+    package var momentByteCount = 32 << 20
     /// Keys that one commit or command of a client without admin rights may change, or visit in a
     /// transaction.
     ///

@@ -42,7 +42,7 @@ final class PastListJob: ConnectionJob, @unchecked Sendable {
                 context.output.writeInteger(Int64(listing.count))
             } else {
                 context.output.writeArray(listing.count)
-                context.output.append(listing.rows.bytes)
+                listing.writeRows(to: &context.output)
             }
         }
     }
@@ -51,7 +51,7 @@ final class PastListJob: ConnectionJob, @unchecked Sendable {
 /// Lists the state at a revision, after the changes since were read from the history.
 final class PastListing: SlicedListing {
     let form: Command.ListForm
-    private(set) var rows = ByteBuffer()
+    private var rows = ByteBuffer(roomInFront: true)
     private(set) var count = 0
     private let past: PastState
     /// The last listed key.
@@ -61,6 +61,9 @@ final class PastListing: SlicedListing {
         self.past = past
         self.form = form
     }
+
+    /// Appends the rows to `output`; call this at the end.
+    func writeRows(to output: inout ByteBuffer) { output.append(taking: &rows) }
 
     var byteCount: Int { rows.footprint + past.readByteCount + past.meanwhileByteCount }
 

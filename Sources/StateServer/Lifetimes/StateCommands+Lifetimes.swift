@@ -60,7 +60,7 @@ extension StateCommands {
         )
         try listings.list(listing, &context) { listing, context in
             context.output.writeArray(listing.count)
-            context.output.append(listing.rows.bytes)
+            listing.writeRows(to: &context.output)
         }
         context.execution?.visitsLeft -= listing.visitedCount
     }
@@ -81,7 +81,7 @@ private final class ChildListing: SlicedListing {
     private(set) var visitedCount = 0
     /// Keys up to this one were read.
     private var passed: [UInt8]?
-    private(set) var rows = ByteBuffer()
+    private var rows = ByteBuffer(roomInFront: true)
     private(set) var count = 0
 
     init(
@@ -97,6 +97,9 @@ private final class ChildListing: SlicedListing {
         (self.limit, self.byteLimit, self.visitLimit) = (limit, byteLimit, visitLimit)
         self.subject = subject
     }
+
+    /// Appends the rows to `output`; call this at the end.
+    func writeRows(to output: inout ByteBuffer) { output.append(taking: &rows) }
 
     var byteCount: Int { rows.footprint }
 

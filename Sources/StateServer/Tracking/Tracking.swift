@@ -317,7 +317,7 @@ final class Tracking {
         }
         channels.deliver(frame.bytes, to: connection)
         if version == .resp3, !connection.outbound.held.isEmpty {
-            connection.outbound.held.append(frame.bytes, behind: 0, reporting: 0)
+            connection.outbound.held.append(frame.bytes)
         }
         flushes.addFirst(connection)
     }

@@ -1,0 +1,104 @@
+import CLinux
+import StateEngine
+import StateWire
+
+/// The channels of one kind, in any order; a listing goes through them in slices while they change.
+struct ChannelList {
+    private(set) var channels: [Channel] = []
+    private var listings: [ChannelListing] = []
+
+    mutating func append(_ channel: Channel) {
+        channel.place = channels.count
+        channels.append(channel)
+    }
+
+    /// - Complexity: O(1), and as many steps as listings are under way.
+    mutating func remove(_ channel: Channel) {
+        let last = channels.removeLast()
+        if last !== channel {
+            channels[channel.place] = last
+            last.place = channel.place
+        }
+        for listing in listings { listing.noteMove(of: last, from: channels.count) }
+    }
+
+    mutating func begin(_ listing: ChannelListing) { listings.append(listing) }
+    mutating func end(_ listing: ChannelListing) { listings.removeAll { $0 === listing } }
+}
+
+/// PUBSUB CHANNELS: the names that a client may see and that have subscribers.
+///
+/// A channel that has subscribers from the first slice to the last is listed once.
+final class ChannelListing: SlicedListing {
+    private let channels: Channels
+    private let kind: Channel.Kind
+    private let pattern: Pattern?
+    private let subject: Subject
+    private let byteLimit: Int
+    private let visitLimit: Int
+    private var rows = ByteBuffer(roomInFront: true)
+    private(set) var count = 0
+    private(set) var visitedCount = 0
+    /// Channels from this place on were visited; nil before the first slice.
+    private var end: Int?
+    /// Visited channels that have moved to a place that was not.
+    private var moved: Set<ObjectIdentifier> = []
+
+    init(
+        _ channels: Channels,
+        _ kind: Channel.Kind,
+        matching pattern: Pattern?,
+        for subject: Subject,
+        byteLimit: Int,
+        visitLimit: Int
+    ) {
+        (self.channels, self.kind, self.pattern) = (channels, kind, pattern)
+        (self.subject, self.byteLimit, self.visitLimit) = (subject, byteLimit, visitLimit)
+    }
+
+    var byteCount: Int { rows.footprint + 64 * moved.count }
+
+    /// A channel has moved to its place from the last, because another has ended.
+    fileprivate func noteMove(of channel: Channel, from last: Int) {
+        guard let end else { return }
+        if last >= end, channel.place < end { moved.insert(ObjectIdentifier(channel)) }
+        self.end = min(end, last)
+    }
+
+    func advance(
+        in core: KeyspaceCore,
+        until deadline: Int64,
+        _ receipt: inout Receipt
+    ) throws(StateError) -> Bool {
+        if end == nil { channels[list: kind].begin(self) }
+        var end = end ?? channels[list: kind].channels.count
+        defer { self.end = end }
+        let visibility = core.visibility(of: subject)
+        while end > 0 {
+            end -= 1
+            write(channels[list: kind].channels[end], visibility)
+            visitedCount += 1
+            guard rows.count <= byteLimit else {
+                throw replyTooBig(byteLimit, "use a narrower glob")
+            }
+            guard visitedCount <= visitLimit else { throw visitsTooMuch(visitLimit) }
+            if visitedCount % 32 == 0, clinux_monotonic_nanoseconds() >= deadline { return false }
+        }
+        return true
+    }
+
+    private func write(_ channel: Channel, _ visibility: Visibility) {
+        guard moved.isEmpty || moved.remove(ObjectIdentifier(channel)) == nil else { return }
+        channel.bytes.withUnsafeBytes { name in
+            guard pattern?.matches(name) ?? true,
+                visibility.mayReceive(ChannelKey(name))
+            else { return }
+            rows.writeBulk(name)
+            count += 1
+        }
+    }
+
+    func end(in core: KeyspaceCore) { channels[list: kind].end(self) }
+
+    func writeRows(to output: inout ByteBuffer) { output.append(taking: &rows) }
+}
