@@ -11,15 +11,19 @@ private let isOptimised = true
 /// What a client without rights costs the others, however it abuses the daemon.
 @Suite(.serialized, .enabled(if: isOptimised, "it measures what is optimised"))
 struct AbuseTests {
-    private static let rules = """
+    private static func rules(_ directory: String) -> String {
+        """
         { rules: [
           { keys: "/", write: ["\(geteuid())"], admin: ["\(geteuid())"] },
           { keys: "abuse/", write: ["*"] },
+          { keys: "abuse/files/", backing: "file", directory: "\(directory)" },
         ] }
         """
+    }
     private static let kinds = [
         "keys", "exec", "glob", "scan", "list", "watches", "patterns", "endings", "delete",
         "transactions", "leases", "history", "half", "deaf", "errors", "arrivals",
+        "copies", "watched", "channels", "values", "appends", "files",
     ]
 
     /// A PING waits for 100 ms at most, or three times as long as the longest of one second without an abuser.
@@ -29,7 +33,9 @@ struct AbuseTests {
     func `one client without rights keeps no other waiting`(kind: String) throws {
         let directory = try TemporaryDirectory()
         chmod(directory.path, 0o711)
-        let file = try directory.write(AbuseTests.rules, to: "stated.json5")
+        let files = directory.path + "/files"
+        mkdir(files, 0o755)
+        let file = try directory.write(AbuseTests.rules(files), to: "stated.json5")
         let daemon = try Daemon(["--config", file, "--socket-mode", "0666"], directory: directory)
         let arguments = [
             "abuse", "--socket", daemon.socketPath, "--pid", "\(daemon.pid)", "--kinds", kind,

@@ -10,9 +10,9 @@ struct BoundTests {
 
     // MARK: A disk that stalls
 
-    @Test func `uncommitted changes at their limit pause writers, not readers`() throws {
+    @Test func `uncommitted changes of a user at their limit pause its writers, not readers`() throws {
         let backing = HeldBacking(isHeld: false)
-        let server = try ServedKeyspace(backing) { $0.limits.queueByteCount = 10_000 }
+        let server = try ServedKeyspace(backing) { $0.limits.queueByteCount = 80_000 }
         let (writer, other, reader) = try (server.connect(), server.connect(), server.connect(3))
         _ = try reader.ask("SET free 1")
         backing.hold()
@@ -34,6 +34,28 @@ struct BoundTests {
         #expect(try other.next(2) == [.integer(1), .simple("PONG")])
         #expect(try reader.next() == .array([.simple("OK")]))
         #expect(server.durable().count == 22)
+    }
+
+    @Test(.enabled(if: TestUser.areThere))
+    func `bounded: who writes much has an eighth of the queue to the disk, and others the rest`()
+        throws
+    {
+        let backing = HeldBacking(isHeld: false)
+        let server = try ServedKeyspace(backing) { $0.limits.queueByteCount = 800_000 }
+        let greedy = try (0..<40).map { _ in try server.connect(as: TestUser.names[0]).peer }
+        let other = try server.connect(as: TestUser.names[1]).peer
+        backing.hold()
+        let commands = (0..<10).map { "SET k\($0) \(value(10_000))" }
+        for peer in greedy { try peer.send(commands.map(Peer.words)) }
+        try server.catchUp()
+        try other.send("SET other 1")
+        try server.catchUp()
+        let status = try server.connect().ask("STATE.STATUS")
+        let uncommitted = try #require(status["uncommitted"]?.integerValue)
+        #expect((100_000..<125_000).contains(uncommitted), "\(uncommitted)")
+        backing.open()
+        #expect(try other.next() == .simple("OK"))
+        for peer in greedy { #expect(try peer.next(10).allSatisfy { $0 == .simple("OK") }) }
     }
 
     @Test func `a writer that left while it was paused does not come back`() throws {

@@ -188,6 +188,9 @@ struct RedisCommandTests {
         let refusal =
             "-TOOBIG the reply would have more than 1000 bytes, the limit; "
             + "use LIMIT and AFTER to get it in parts"
+        let atOnce =
+            "-TOOBIG the reply would have more than 1000 bytes, the limit of a command that is "
+            + "answered at one moment; ask for less at once"
         let names = "a\(value) b\(value) c\(value) d\(value)"
         try peer.expect(
             """
@@ -200,10 +203,10 @@ struct RedisCommandTests {
             > STATE.LIST / COUNT
             > PING
             \(refusal)
-            \(refusal)
+            \(atOnce)
             +OK
             +QUEUED
-            -EXECABORT Transaction undone: command 1, 'mget': \(refusal.dropFirst())
+            -EXECABORT Transaction undone: command 1, 'mget': \(atOnce.dropFirst())
             \(refusal)
             4
             +PONG

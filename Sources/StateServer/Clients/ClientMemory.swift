@@ -25,6 +25,12 @@ final class ClientMemory {
         /// Globs of its watches and subscriptions.
         var globCount = 0
 
+        /// How many of its connections have replies that wait for the disk.
+        fileprivate(set) var holdingCount = 0
+        /// Its changes that may not be on disk yet: up to which revision, and their bytes.
+        private var unstored: [(revision: Int64, byteCount: Int)] = []
+        private var unstoredByteCount = 0
+
         /// Connections with an event that came while the user rested: one list with the newest
         /// last, one with the oldest last.
         private var postponed: (new: [Connection], old: [Connection]) = ([], [])
@@ -39,6 +45,28 @@ final class ClientMemory {
         }
 
         func noteEvent(_ used: Int64) { eventNanoseconds += (used - eventNanoseconds) / 8 }
+
+        /// Records a commit of so many bytes.
+        func noteWritten(_ byteCount: Int, at revision: Int64) {
+            unstoredByteCount += byteCount
+            let last = unstored.count - 1
+            if last >= 0, unstored[last].byteCount < 64 << 10 {
+                unstored[last] = (revision, unstored[last].byteCount + byteCount)
+            } else {
+                unstored.append((revision, byteCount))
+            }
+        }
+
+        /// Whether changes of at least `byteCount` bytes are not on disk yet.
+        ///
+        /// - Complexity: O(1) amortized.
+        func hasUnstored(_ byteCount: Int, durable revision: Int64) -> Bool {
+            guard unstoredByteCount >= byteCount else { return false }
+            let stored = unstored.prefix { $0.revision <= revision }
+            unstoredByteCount -= stored.reduce(0) { $0 + $1.byteCount }
+            unstored.removeFirst(stored.count)
+            return unstoredByteCount >= byteCount
+        }
 
         var hasPostponed: Bool { !postponed.new.isEmpty || !postponed.old.isEmpty }
 
@@ -178,6 +206,23 @@ final class ClientMemory {
         let (other, at) =
             isLast ? (served.former, served.formerAt) : (served.last, served.lastAt)
         return at >= moment ? other : nil
+    }
+
+    // MARK: Waiting for the disk
+
+    private var holdingAccountCount = 0
+
+    /// Records that a connection has replies that wait for the disk, or has none any more.
+    func noteHolding(_ connection: Connection, begins: Bool) {
+        guard let account = connection.share.account else { return }
+        if begins, account.holdingCount == 0 { holdingAccountCount += 1 }
+        account.holdingCount += begins ? 1 : -1
+        if account.holdingCount == 0 { holdingAccountCount -= 1 }
+    }
+
+    /// Whether another user waits for the disk.
+    func isDiskAwaited(byOtherThan account: Account) -> Bool {
+        holdingAccountCount > (account.holdingCount > 0 ? 1 : 0)
     }
 
     /// Users who are connected, or were recently.

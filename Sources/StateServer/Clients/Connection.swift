@@ -253,16 +253,18 @@ final class Registry {
     func addHolding(_ connection: Connection) {
         guard !connection.places.isHolding else { return }
         connection.places.isHolding = true
+        memory.noteHolding(connection, begins: true)
         holding.append(connection)
     }
 
     /// Calls `body` for each connection with held replies, and keeps those that still have some.
     func updateHolding(_ body: (Connection) -> Void) {
         holding.removeAll { connection in
-            guard !connection.isClosed else { return true }
-            body(connection)
-            connection.places.isHolding = !connection.outbound.held.isEmpty
-            return connection.outbound.held.isEmpty
+            if !connection.isClosed { body(connection) }
+            connection.places.isHolding =
+                !connection.isClosed && !connection.outbound.held.isEmpty
+            if !connection.places.isHolding { memory.noteHolding(connection, begins: false) }
+            return !connection.places.isHolding
         }
     }
 

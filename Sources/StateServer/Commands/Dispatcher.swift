@@ -158,7 +158,7 @@ final class Dispatcher {
         let queued = connection.session.transaction
         if let pause = registry.pause, pause.holds(verb, queued) { return .clientsArePaused }
         let isWrite = verb.isExecution ? queued?.hasWrites == true : verb.isWrite && queued == nil
-        if isWrite, context.core.pending.byteCount >= settings.options.limits.queueByteCount {
+        if isWrite, connection.mustWaitForDisk(settings.options, context.core) {
             return .queueIsFull
         }
         if let files = context.core.files, isWrite,

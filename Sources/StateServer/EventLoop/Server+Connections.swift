@@ -128,9 +128,16 @@ extension Server {
                 case .refused(let error): answer(error, connection, core)
                 case .frame(let arguments, let byteCount):
                     let raw = rest.slice(0, byteCount)
+                    let waiting = core.pending.byteCount
                     switch dispatcher.perform(arguments, raw: raw, &context) {
                     case .done:
                         taken += byteCount
+                        if core.pending.byteCount > waiting {
+                            connection.share.account?.noteWritten(
+                                core.pending.byteCount - waiting,
+                                at: core.newestRevision
+                            )
+                        }
                         turn.note(&context)
                         if connection.inbound.awaitsLateReply { pause(connection, .replyIsLate) }
                     case .wait(let reason): pause(connection, reason)
@@ -237,13 +244,14 @@ extension Server {
     }
 
     /// Whether the condition of a paused connection is met.
-    private func mayGoOn(_ connection: Connection, uncommitted: Int) -> Bool {
+    ///
+    /// Call this under the keyspace's lock.
+    private func mayGoOn(_ connection: Connection) -> Bool {
         switch connection.inbound.pause {
-        case .queueIsFull: uncommitted < options.limits.queueByteCount
+        case .queueIsFull: !connection.mustWaitForDisk(options, core)
         case .outputIsFull: connection.outbound.waitingByteCount <= options.outputByteCount / 2
         case .repliesAreHeld: connection.outbound.held.isEmpty
-        case .commitsAreOnTheirWay:
-            keyspace.withCore { !$0.isBehind(connection.inbound.awaitedRevision) }
+        case .commitsAreOnTheirWay: !core.isBehind(connection.inbound.awaitedRevision)
         case .replyIsLate: !connection.inbound.awaitsLateReply
         case .filesAreEdited: connection.inbound.awaitedFiles?.areKnown ?? true
         // Another list has it.
@@ -257,13 +265,11 @@ extension Server {
 
     /// Whether a paused connection may continue: the last flush may have sent what it waited for.
     var canResume: Bool {
-        let uncommitted = keyspace.withCore { $0.pending.byteCount }
-        return registry.hasPaused(where: { mayGoOn($0, uncommitted: uncommitted) })
+        keyspace.withCore { _ in registry.hasPaused(where: mayGoOn) }
     }
 
     func resumePaused() {
-        let uncommitted = keyspace.withCore { $0.pending.byteCount }
-        for connection in registry.takePaused(where: { mayGoOn($0, uncommitted: uncommitted) }) {
+        for connection in keyspace.withCore({ _ in registry.takePaused(where: mayGoOn) }) {
             guard !connection.inbound.bytes.isEmpty else {
                 resume(connection)
                 continue

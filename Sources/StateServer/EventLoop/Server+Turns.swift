@@ -64,6 +64,8 @@ extension Server {
     /// is not idle.
     func isResting(_ account: ClientMemory.Account, at now: Int64) -> Bool {
         let rest = account.rest
+        // Who waits for the disk has no events, and would wait for what is written meanwhile, too.
+        if rest.end > now, registry.memory.isDiskAwaited(byOtherThan: account) { return true }
         guard rest.end > now || rest.debtEnd > now, let other = servedOther(than: account, now)
         else { return false }
         return rest.end > now || other.rest.debtEnd <= now

@@ -23,7 +23,8 @@ enum AbuseCommand {
                 try forgetPeak(of: server)
                 let abuser = try start(kind, options)
                 // It first sets what it needs.
-                let isLarge = kind == .history || kind == .deaf
+                let isLarge =
+                    kind.largeByteCount > 0 || kind.leavesTogether || kind.bystanderCount > 0
                 MonotonicClock.pause(microseconds: isLarge ? 1_000_000 : 300_000)
                 let report = try clients.run(seconds: seconds)
                 measured.append(Round(report, peak: try peak(of: server)))
@@ -48,11 +49,13 @@ enum AbuseCommand {
     private struct Round {
         var getHigh: Double
         var pingMaximum: Double
+        var setMaximum: Double
         var peak: Int
 
         init(_ report: OrdinaryClients.Report, peak: Int) {
             getHigh = report.gets.microseconds(at: 0.99)
             pingMaximum = report.pings.microseconds(at: 1)
+            setMaximum = report.sets.microseconds(at: 1)
             self.peak = peak
         }
     }
@@ -61,6 +64,7 @@ enum AbuseCommand {
     private static func print(_ name: String, _ rounds: [Round]) {
         Swift.print("\(name)_get_p99_us \(rounds.map(\.getHigh).min() ?? 0)")
         Swift.print("\(name)_ping_max_us \(rounds.map(\.pingMaximum).min() ?? 0)")
+        Swift.print("\(name)_set_max_us \(rounds.map(\.setMaximum).min() ?? 0)")
         Swift.print("\(name)_peak_bytes \(rounds.map(\.peak).max() ?? 0)")
         fflush(nil)
     }

@@ -32,16 +32,38 @@ enum AbuseKind: String, CaseIterable {
     case errors
     /// Clients that connect and leave.
     case arrivals
+    /// 900 clients that keep copies of the same 1,000 keys, and leave together.
+    case copies
+    /// 900 clients that WATCH 1,000 keys, and leave together.
+    case watched
+    /// PUBSUB CHANNELS of 100,000 channels.
+    case channels
+    /// MGET of four times the same value of 8 MiB, by 4 clients.
+    case values
+    /// APPEND of one byte to a value of almost 8 MiB, by 4 clients.
+    case appends
+    /// MSET of 100 keys in files, 30 directories deep.
+    case files
 
     /// The prefix of the keys that the abuser may set.
     static let folder = "abuse/"
     /// The key of large values.
     static let large = folder + "large"
-    static let largeByteCount = 4 << 20
-
-    /// The first commands of each connection.
-    var preparation: [[String]] {
+    /// How long the large value is; 0 if it is not needed.
+    var largeByteCount: Int {
         switch self {
+        case .history, .deaf: 4 << 20
+        case .values, .appends: 8 << 20 - 1 << 16
+        default: 0
+        }
+    }
+
+    /// The first commands of a connection; those of bystanders have numbers below 0.
+    func preparation(of number: Int) -> [[String]] {
+        switch self {
+        case .copies: [["CLIENT", "TRACKING", "ON"]]
+        case .channels where number < 0:
+            [["SUBSCRIBE"] + (0..<1_000).map { "\(AbuseKind.folder)channel/\(number)/\($0)" }]
         case .watches:
             [["HELLO", "3"]] + (0..<500).map { ["STATE.WATCH", AbuseKind.costlyGlob($0)] }
         case .patterns:
@@ -82,6 +104,15 @@ enum AbuseKind: String, CaseIterable {
         case .deaf: return Array(repeating: ["GET", AbuseKind.large], count: 100)
         case .errors: return Array(repeating: ["SET", "denied", "v"], count: 50) + [["NOSUCH"]]
         case .arrivals: return [["PING"]]
+        case .copies: return [["MGET"] + (0..<1_000).map { "\(folder)copied/\($0)" }]
+        case .watched: return [["WATCH"] + (0..<1_000).map { "\(folder)watched/\($0)" }]
+        case .channels: return [["PUBSUB", "CHANNELS"]]
+        case .values:
+            return Array(repeating: ["MGET"] + Array(repeating: AbuseKind.large, count: 4), count: 4)
+        case .appends: return Array(repeating: ["APPEND", AbuseKind.large, "v"], count: 10)
+        case .files:
+            let directory = folder + "files/" + String(repeating: "a/", count: 28)
+            return [["MSET"] + (0..<100).flatMap { ["\(directory)\($0)", "v"] }]
         case .endings, .half: return []
         }
     }
@@ -91,6 +122,8 @@ enum AbuseKind: String, CaseIterable {
         switch self {
         case .history, .deaf: 20
         case .half: 50
+        case .values, .appends: 4
+        case .copies, .watched: 900
         default: 1
         }
     }
@@ -98,13 +131,25 @@ enum AbuseKind: String, CaseIterable {
     /// Whether a connection closes after it has sent its request.
     var leaves: Bool { [.endings, .history, .arrivals].contains(self) }
 
+    /// How many connections only prepare, and stay.
+    var bystanderCount: Int {
+        switch self {
+        case .endings: 1
+        case .channels: 100
+        default: 0
+        }
+    }
+
+    /// Whether all connections leave at once, half a second after each has sent its request.
+    var leavesTogether: Bool { self == .copies || self == .watched }
+
     /// Whether replies are read.
     var reads: Bool { self != .deaf }
 
     /// The unfinished command that a connection sends; empty for the other kinds.
     var half: [UInt8] {
         guard self == .half else { return [] }
-        let count = AbuseKind.largeByteCount
+        let count = 4 << 20
         return Array("*3\r\n$3\r\nSET\r\n$10\r\n\(AbuseKind.folder)half\r\n$\(count)\r\n".utf8)
             + Array(repeating: UInt8(ascii: "v"), count: 1 << 20)
     }

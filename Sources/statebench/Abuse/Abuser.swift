@@ -17,23 +17,30 @@ final class Abuser {
         var queue = ByteQueue(capacity: 1 << 20)
         for command in kind.request { queue.append(command: command) }
         request = Array(queue.bytes) + kind.half
-        if kind == .endings { bystanders.append(try connect(number: -1)) }
+        for number in 0..<kind.bystanderCount { bystanders.append(try connect(number: -1 - number)) }
         clients = Array(repeating: nil, count: kind.connectionCount)
     }
 
     /// Sets the values that the abuse needs.
     static func prepare(_ kind: AbuseKind, socket: String) throws(BenchError) {
-        guard kind == .history || kind == .deaf else { return }
+        guard kind.largeByteCount > 0 else { return }
         let connection = try Connection(socket: socket)
-        let value = String(repeating: "v", count: AbuseKind.largeByteCount)
+        let value = String(repeating: "v", count: kind.largeByteCount)
         for _ in 0..<6 { try connection.ask("SET", AbuseKind.large, value) }
     }
 
     /// Runs until this process or its parent ends.
     func run() throws(BenchError) {
         let parent = getppid()
+        var arrivedAt = MonotonicClock.now
         while getppid() == parent {
-            for number in clients.indices where clients[number] == nil { try arrive(number) }
+            if kind.leavesTogether, MonotonicClock.now > arrivedAt + 500_000_000 {
+                for number in clients.indices { leave(number) }
+            }
+            for number in clients.indices where clients[number] == nil {
+                try arrive(number)
+                arrivedAt = MonotonicClock.now
+            }
             try poller.wait(milliseconds: 10) { (number, isWritable) throws(BenchError) in
                 guard number >= 0, let client = clients[number] else { return }
                 if kind.reads, case .cut = try client.receive() { return leave(number) }
@@ -48,7 +55,7 @@ final class Abuser {
     private func connect(number: Int) throws(BenchError) -> Connection {
         let connection = try Connection(socket: socket)
         // Pushes may arrive between the replies; both are discarded.
-        for command in kind.preparation { connection.output.append(command: command) }
+        for command in kind.preparation(of: number) { connection.output.append(command: command) }
         guard try connection.flush() else { throw .failed("the connection was closed") }
         try connection.becomeNonBlocking()
         if number >= 0 { try poller.add(connection.descriptor, number: number) }
@@ -66,7 +73,8 @@ final class Abuser {
     private func send(_ number: Int) throws(BenchError) {
         guard let client = clients[number] else { return }
         let isNew = client.output.isEmpty
-        if isNew, kind != .half || client.isFresh {
+        let repeats = kind != .half && !kind.leavesTogether
+        if isNew, repeats || client.isFresh {
             request.withUnsafeBytes { client.output.append($0) }
             client.isFresh = false
         }

@@ -1,21 +1,24 @@
-/// Ten clients that each GET a key a millisecond after the last reply, and one that PINGs in the
-/// same way.
+/// Ten clients that each GET a key a millisecond after the last reply, one that PINGs in the same way,
+/// and one that SETs.
 final class OrdinaryClients {
     /// How long the clients waited.
     struct Report {
         var gets = Latencies(expecting: 100_000)
         var pings = Latencies(expecting: 10_000)
+        var sets = Latencies(expecting: 10_000)
     }
+
+    private enum Task { case get, ping, set }
 
     private final class Client {
         var connection: Connection
-        let isPinging: Bool
+        let task: Task
         /// When its request was sent; nil if it has none in flight.
         var sentAt: UInt64?
         var dueAt: UInt64 = 0
 
-        init(_ connection: Connection, isPinging: Bool) {
-            (self.connection, self.isPinging) = (connection, isPinging)
+        init(_ connection: Connection, _ task: Task) {
+            (self.connection, self.task) = (connection, task)
         }
     }
 
@@ -37,9 +40,9 @@ final class OrdinaryClients {
         self.socket = socket
         self.keyCount = keyCount
         poller = try Poller()
-        for number in 0...OrdinaryClients.getCount {
-            let connection = try connect(number)
-            clients.append(Client(connection, isPinging: number == OrdinaryClients.getCount))
+        let tasks = Array(repeating: Task.get, count: OrdinaryClients.getCount) + [.ping, .set]
+        for (number, task) in tasks.enumerated() {
+            clients.append(Client(try connect(number), task))
         }
     }
 
@@ -67,10 +70,10 @@ final class OrdinaryClients {
     }
 
     private func send(_ client: Client) throws(BenchError) {
-        if client.isPinging {
-            client.connection.output.append(command: ["PING"])
-        } else {
-            get.append(to: &client.connection.output, key: random.next(below: keyCount))
+        switch client.task {
+        case .get: get.append(to: &client.connection.output, key: random.next(below: keyCount))
+        case .ping: client.connection.output.append(command: ["PING"])
+        case .set: client.connection.output.append(command: ["SET", "ordinary", "v"])
         }
         client.sentAt = MonotonicClock.now
         guard try client.connection.flush(), client.connection.output.isEmpty else {
@@ -93,10 +96,10 @@ final class OrdinaryClients {
     private func note(_ client: Client) {
         guard let sentAt = client.sentAt else { return }
         let now = MonotonicClock.now
-        if client.isPinging {
-            report.pings.add(now - sentAt)
-        } else {
-            report.gets.add(now - sentAt)
+        switch client.task {
+        case .get: report.gets.add(now - sentAt)
+        case .ping: report.pings.add(now - sentAt)
+        case .set: report.sets.add(now - sentAt)
         }
         client.sentAt = nil
         client.dueAt = now + OrdinaryClients.pause
