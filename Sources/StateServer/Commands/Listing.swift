@@ -177,7 +177,7 @@ final class Listing: SlicedListing {
         guard request.after.map({ $0.withUnsafeBytes { $0.precedes(key) } }) ?? true,
             request.patterns.matches(key)
         else { return }
-        var patch = Patch(row: nil, isInRows: isInRows(key))
+        var patch = Patch(row: nil, isInRows: place(of: key).isThere)
         let record = request.isOfWatch ? core.readDurable(key) : core.read(key, &receipt)
         let visibility = core.visibility(of: request.subject)
         if let record, isShown(record, visibility) {
@@ -190,15 +190,16 @@ final class Listing: SlicedListing {
         count += (patch.row == nil ? 0 : 1) - (wasListed ? 1 : 0)
     }
 
-    private func isInRows(_ key: Bytes) -> Bool {
+    /// The place of a key among the rows, or that of the first one behind it.
+    private func place(of key: Bytes) -> (place: Int, isThere: Bool) {
         var (low, high) = (0, index.count)
         while low < high {
             let middle = (low + high) / 2
             let order = self.key(at: middle).order(to: key)
-            if order == 0 { return true }
+            if order == 0 { return (middle, true) }
             if order < 0 { low = middle + 1 } else { high = middle }
         }
-        return false
+        return (low, false)
     }
 
     private func key(at place: Int) -> Bytes {
@@ -226,10 +227,25 @@ final class Listing: SlicedListing {
 
     /// Appends the rows to `output`, in key order; call this at the end.
     ///
-    /// - Complexity: O(1) if nothing has changed meanwhile, and the output is nearly empty.
+    /// - Complexity: O(1) if nothing has changed meanwhile, and the output is nearly empty. Otherwise
+    ///   the bytes are copied, and each key that has changed is looked up.
     func writeRows(to output: inout ByteBuffer) {
         guard !patches.isEmpty else { return output.append(taking: &rows) }
-        withRows { _, row in output.append(row) }
+        guard count <= request.limit else { return withRows { _, row in output.append(row) } }
+        var next = 0
+        func copy(upTo place: Int) {
+            guard next < place else { return }
+            let start = next == 0 ? 0 : index[next - 1].rowEnd
+            output.append(rows.bytes.slice(start, index[place - 1].rowEnd))
+            next = place
+        }
+        for (key, patch) in patches.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
+            let (place, isThere) = key.withUnsafeBytes { self.place(of: $0) }
+            copy(upTo: place)
+            patch.row?.withUnsafeBytes { output.append($0) }
+            if isThere { next = place + 1 }
+        }
+        copy(upTo: index.count)
     }
 
     /// The number of rows, if ``Request/rowsOf`` excludes some.
