@@ -329,6 +329,8 @@ void clinux_return_large_blocks(void) {
     mallopt(M_TRIM_THRESHOLD, 4 << 20);
 }
 
+void clinux_trim_heap(void) { malloc_trim(4 << 20); }
+
 void clinux_use_one_heap(void) { mallopt(M_ARENA_MAX, 1); }
 
 // Above every address until huge pages are requested, so that an allocation costs only one

@@ -161,6 +161,8 @@ size_t clinux_free_heap_byte_count(void);
 /// By default it treats the largest block freed so far, up to 32 MiB, as worth keeping, and keeps
 /// up to twice as much of each heap: https://man7.org/linux/man-pages/man3/mallopt.3.html
 void clinux_return_large_blocks(void);
+/// Returns free pages anywhere in the heaps to the kernel; it walks through them.
+void clinux_trim_heap(void);
 
 /// Makes all threads use one heap; must be called before there are other threads.
 ///

@@ -92,10 +92,14 @@ final class Channels {
         if channel.subscribers.isEmpty { remove(channel, core) }
     }
 
-    /// Ends all subscriptions of a connection.
-    func unsubscribeAll(_ connection: Connection, _ core: KeyspaceCore) {
+    /// Ends subscriptions of a connection, `count` of each kind at most.
+    func unsubscribeAll(
+        _ connection: Connection,
+        _ core: KeyspaceCore,
+        atMost count: Int = .max
+    ) {
         for kind in [Channel.Kind.name, .pattern, .shard] {
-            for bytes in Array(connection.session.subscriptions[kind].keys) {
+            for bytes in Array(connection.session.subscriptions[kind].keys.prefix(count)) {
                 unsubscribe(connection, from: bytes, kind, core)
             }
         }

@@ -107,6 +107,8 @@ final class ClientMemory {
         (nil, 0, nil, 0)
     /// The memory of all clients, in bytes.
     private(set) var byteCount = 0
+    /// The most that it was since freed memory was last returned to the kernel.
+    private var peakByteCount = 0
     /// The part of it that is input not executed yet.
     private(set) var inputByteCount = 0
     /// Its limit.
@@ -170,7 +172,13 @@ final class ClientMemory {
         account.inputByteCount += moreInput
         byteCount += more
         inputByteCount += moreInput
+        peakByteCount = max(peakByteCount, byteCount)
     }
+
+    /// Whether so much was freed that it should be returned to the kernel.
+    var hasFreedMuch: Bool { peakByteCount - byteCount >= 32 << 20 }
+
+    func noteReturned() { peakByteCount = byteCount }
 
     // MARK: Time
 

@@ -70,10 +70,10 @@ struct Session {
     /// The approximate memory of a key of WATCH.
     static func byteCount(ofWatched key: [UInt8]) -> Int { key.count * 3 + 256 }
 
-    /// Ends WATCH.
-    mutating func forgetWatchedKeys(_ core: KeyspaceCore) {
-        for case let absence? in watchedKeys.map(\.absence) { core.end(absence) }
-        watchedKeys = []
+    /// Ends WATCH, of `count` keys at most.
+    mutating func forgetWatchedKeys(_ core: KeyspaceCore, atMost count: Int = .max) {
+        for case let absence? in watchedKeys.suffix(count).map(\.absence) { core.end(absence) }
+        watchedKeys.removeLast(min(count, watchedKeys.count))
     }
 }
 

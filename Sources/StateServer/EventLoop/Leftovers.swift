@@ -44,7 +44,18 @@ final class Leftovers {
     }
 
     /// Takes a part of a pile away, until `deadline` of the monotonic clock in nanoseconds.
-    func goOn(with pile: Pile, until deadline: Int64, _ tracking: Tracking, end: (Connection) -> Void) {
+    ///
+    /// - Parameters:
+    ///   - pile: The pile.
+    ///   - deadline: When the slice ends.
+    ///   - tracking: The table that has the copies.
+    ///   - takeApart: Takes something of a connection away, or ends it; returns whether it has ended.
+    func goOn(
+        with pile: Pile,
+        until deadline: Int64,
+        _ tracking: Tracking,
+        takeApart: (Connection) -> Bool
+    ) {
         defer {
             if pile.connections.isEmpty, pile.copies.isEmpty {
                 piles[pile.connection.peer.uid] = nil
@@ -52,7 +63,10 @@ final class Leftovers {
                 work.items.append(.leftovers(pile))
             }
         }
-        if let connection = pile.connections.popLast() { return end(connection) }
+        while let connection = pile.connections.last {
+            if takeApart(connection) { pile.connections.removeLast() }
+            if clinux_monotonic_nanoseconds() >= deadline { return }
+        }
         while let copies = pile.copies.last {
             for _ in 0..<32 {
                 guard let key = copies.lastKey else { break }

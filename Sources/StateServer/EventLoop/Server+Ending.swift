@@ -31,7 +31,7 @@ extension Server {
 
     /// Ends a connection: at once if it leaves little behind, otherwise in a slice of its user.
     ///
-    /// Each of 3,000 connections with 500 keys of WATCH takes 0.2 ms, and they may leave together.
+    /// 3,000 connections with 500 keys of WATCH take 0.6 s, and they may leave together.
     func leave(_ connection: Connection) {
         guard !connection.isClosed, !connection.ending.isLeaving else { return }
         guard connection.leavesMuch else { return end(connection) }
@@ -41,6 +41,22 @@ extension Server {
         count(connection)
         updateInterest(connection)
         services.leftovers.add(connection)
+    }
+
+    /// Takes a part of a connection that leaves away, or ends it.
+    ///
+    /// - Returns: Whether it has ended.
+    func takeApart(_ connection: Connection) -> Bool {
+        guard connection.leavesMuch, !connection.isClosed else {
+            end(connection)
+            return true
+        }
+        keyspace.withCore { core in
+            connection.session.forgetWatchedKeys(core, atMost: 32)
+            dispatcher.watches.end(connection, core, atMost: 16)
+            services.channels.unsubscribeAll(connection, core, atMost: 16)
+        }
+        return false
     }
 
     func end(_ connection: Connection) {

@@ -167,6 +167,7 @@ extension Server {
     /// Checks whether there is memory for more values.
     func lookAtMemoryIfDue() {
         let now = SystemClock.monotonicMilliseconds()
+        returnMemoryIfQuiet(at: now)
         let taken = keyspace.withCore { $0.entries.putByteCount }
         guard memorySchedule.isDue(at: now, taken: taken) else { return }
         var bound = options.memoryBound()
@@ -175,6 +176,21 @@ extension Server {
         if bound?.isShort ?? false { bound?.usedByteCount -= clinux_free_heap_byte_count() }
         memorySchedule.plan(after: bound, at: now, taken: taken)
         take(bound.flatMap { $0.isShort ? shortage($0) : nil })
+    }
+
+    /// After so many milliseconds without an event nobody waits for the loop.
+    static let quietMilliseconds: Int64 = 500
+
+    /// Returns the memory of clients that have left to the kernel.
+    ///
+    /// That walks the heap, and takes some 20 ms for 300 MiB, so it waits until nobody is served.
+    private func returnMemoryIfQuiet(at now: Int64) {
+        let memory = registry.memory
+        guard memory.hasFreedMuch, unfinished.items.isEmpty,
+            now - turn.servedAt >= Server.quietMilliseconds
+        else { return }
+        clinux_trim_heap()
+        memory.noteReturned()
     }
 
     private func take(_ shortage: StateError?) {

@@ -125,6 +125,7 @@ extension Server {
             unfinished.events.removeFirst(count)
             for index in unfinished.events.indices { unfinished.events[index].turnsWaited += 1 }
         }
+        turn.servedAt = stopwatch.now / 1_000_000
         memory.age(at: stopwatch.now)
     }
 
@@ -183,7 +184,12 @@ extension Server {
             flush(connection)
             return connection
         case .leftovers(let pile):
-            services.leftovers.goOn(with: pile, until: turn.sliceEnd, services.tracking) { end($0) }
+            services.leftovers.goOn(
+                with: pile,
+                until: turn.sliceEnd,
+                services.tracking,
+                takeApart: takeApart
+            )
             return pile.connection
         case .listing(let command):
             if command.listing.byteCount > Server.smallListingByteCount {

@@ -125,6 +125,7 @@ package final class Server {
             let milliseconds = max(0, timers.next - SystemClock.monotonicMilliseconds())
             wait(min(milliseconds, Int64(Int32.max)) * 1_000_000)
         }
+        if registry.memory.hasFreedMuch { wait(Server.quietMilliseconds * 1_000_000) }
         wait(nanosecondsToExpiry)
         wait(nanosecondsToUnfinished)
         wait(turn.commitsHere.nanosecondsToGroup(at: clinux_monotonic_nanoseconds()))
@@ -198,6 +199,8 @@ final class Turn {
     var hasCommitted = false
     /// The end of the current slice, on the monotonic clock in nanoseconds.
     var sliceEnd: Int64 = 0
+    /// When events were last handled, on the monotonic clock in milliseconds.
+    var servedAt: Int64 = 0
     /// The client that was accepted last in this turn.
     var accepted: Connection?
     /// Why other threads have woken the loop.

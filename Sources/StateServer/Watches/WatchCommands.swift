@@ -104,15 +104,10 @@ struct WatchCommands {
     }
 
     func unwatch(_ number: Int64, _ context: borrowing CommandContext) throws(StateError) {
-        guard let watcher = context.connection.watches.all.removeValue(forKey: Int(number)) else {
+        guard let watcher = context.connection.watches.all[Int(number)] else {
             throw StateError(.err, "this connection has no watch \(number)")
         }
-        registry.counts.watches -= 1
-        services.quotas.tally.remove(watcher.limits, of: context.connection.peer.uid)
-        context.connection.watches.patternCount -= watcher.watcher.patterns.patterns.count
-        context.connection.share.account?.globCount -= watcher.watcher.patterns.globCount
-        context.connection.watches.byteCount -= watcher.watcher.patterns.byteCount
-        context.core.hub.remove(watcher.watcher)
+        take(watcher, of: context.connection, context.core)
         // It would have received the missed commits later; without them it needs a gap.
         switch watcher.watcher.phase {
         case .synced, .catchingUp, .blocked:
@@ -126,17 +121,27 @@ struct WatchCommands {
         context.output.writeOK()
     }
 
-    func end(_ connection: Connection, _ core: KeyspaceCore) {
-        for watcher in connection.watches.all.values {
-            core.hub.remove(watcher.watcher)
+    /// Ends watches of a connection that ends itself, `count` at most.
+    func end(_ connection: Connection, _ core: KeyspaceCore, atMost count: Int = .max) {
+        for watcher in Array(connection.watches.all.values.prefix(count)) {
+            take(watcher, of: connection, core)
             watcher.watcher.forget()
-            services.quotas.tally.remove(watcher.limits, of: connection.peer.uid)
-            connection.share.account?.globCount -= watcher.watcher.patterns.globCount
         }
-        connection.watches.patternCount = 0
-        connection.watches.byteCount = 0
-        registry.counts.watches -= connection.watches.all.count
-        connection.watches.all = [:]
+    }
+
+    private func take(
+        _ watcher: ConnectionWatcher,
+        of connection: Connection,
+        _ core: KeyspaceCore
+    ) {
+        let patterns = watcher.watcher.patterns
+        connection.watches.all[watcher.number] = nil
+        registry.counts.watches -= 1
+        services.quotas.tally.remove(watcher.limits, of: connection.peer.uid)
+        connection.watches.patternCount -= patterns.patterns.count
+        connection.watches.byteCount -= patterns.byteCount
+        connection.share.account?.globCount -= patterns.globCount
+        core.hub.remove(watcher.watcher)
     }
 
     // MARK: STATE.WATCHES
