@@ -124,6 +124,11 @@ let package = Package(
             swiftSettings: strict
         ),
         .target(
+            name: "StateLog",
+            dependencies: ["StateEngine", "StateModel", "StateSystem", "StatePlatform", "CLinux"],
+            swiftSettings: strict
+        ),
+        .target(
             name: "StateSQLite",
             dependencies: [
                 "StateContainers", "StateEngine", "StatePlatform", "CLinux", "CSQLite",
@@ -222,8 +227,8 @@ let package = Package(
         .target(
             name: "StateTestSupport",
             dependencies: [
-                "StateEngine", "StateWire", "StateServer", "StateClient", "CLinux", "CFaultVFS",
-                "CTestUsers",
+                "StateEngine", "StateLog", "StateWire", "StateServer", "StateClient", "CLinux",
+                "CFaultVFS", "CTestUsers",
             ],
             path: "Tests/StateTestSupport",
             swiftSettings: tests
@@ -257,8 +262,8 @@ let package = Package(
             name: "StateFuzzTargets",
             dependencies: [
                 "StateRules", "StateServer", "StateSalvage", "StateSQLite", "StateContainers",
-                "StateEngine", "StateJSON", "StateWire", "StateClient", "StateTestSupport",
-                "CLinux", "CSQLite", "CFuzzer",
+                "StateEngine", "StateLog", "StateModel", "StateJSON", "StateWire", "StateClient",
+                "StateTestSupport", "CLinux", "CSQLite", "CFuzzer",
             ],
             path: "Tests/Fuzz/Targets",
             swiftSettings: tests
@@ -313,10 +318,15 @@ let package = Package(
             swiftSettings: tests
         ),
         .testTarget(
+            name: "StateLogTests",
+            dependencies: ["StateLog", "StateModel", "StateTestSupport"],
+            swiftSettings: tests
+        ),
+        .testTarget(
             name: "StateContractTests",
             dependencies: [
                 "StateTesting", "StateContainers", "StateSQLite", "StateClient", "StateEngine",
-                "StateTestSupport",
+                "StateLog", "StateModel", "StateSystem", "StateTestSupport",
             ],
             swiftSettings: tests
         ),

@@ -6,7 +6,7 @@ import Testing
     /// How many alterations of the kept inputs, of which a second has about so many.
     private static let counts: KeyValuePairs = [
         "frames": 20_000, "server": 200, "configuration": 2_000, "patterns": 2_000, "store": 100,
-        "files": 500,
+        "files": 500, "log": 2_000,
     ]
 
     @Test(arguments: counts.map(\.key))

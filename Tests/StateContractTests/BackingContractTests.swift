@@ -7,7 +7,7 @@ import Testing
 
 /// Every backing that there is.
 enum Storage: CaseIterable {
-    case memory, file, sqlite
+    case memory, file, sqlite, log
 
     /// Its contract, on a store in `directory`.
     func contract(in directory: TemporaryDirectory) -> BackingContract {
@@ -21,6 +21,8 @@ enum Storage: CaseIterable {
             }
         case .sqlite:
             BackingContract(keeping: .history, seed: Seed.base) { SQLiteBacking(directory: path) }
+        case .log:
+            BackingContract(keeping: .history, seed: Seed.base) { LogBacking(directory: path) }
         }
     }
 }

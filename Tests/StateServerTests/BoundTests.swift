@@ -10,7 +10,7 @@ struct BoundTests {
 
     // MARK: A disk that stalls
 
-    @Test func `uncommitted changes of a user at their limit pause its writers, not readers`() throws {
+    @Test func `changes of a user at their limit pause its writers, not readers`() throws {
         let backing = HeldBacking(isHeld: false)
         let server = try ServedKeyspace(backing) { $0.limits.queueByteCount = 80_000 }
         let (writer, other, reader) = try (server.connect(), server.connect(), server.connect(3))

@@ -65,7 +65,10 @@ struct EndedConnectionTests {
                 for (index, peer) in peers.enumerated() {
                     let isCopied = copies[index].remove(key) != nil
                     let pushes = try peer.arrived().map(\.shown)
-                    try #require(pushes == (isCopied ? ["push[\"invalidate\", [\"\(key)\"]]"] : []), "\(step)")
+                    try #require(
+                        pushes == (isCopied ? ["push[\"invalidate\", [\"\(key)\"]]"] : []),
+                        "\(step)"
+                    )
                 }
             }
         }

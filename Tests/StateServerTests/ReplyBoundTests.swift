@@ -32,7 +32,8 @@ struct ReplyBoundTests {
         case .hello, .auth, .quit, .reset, .select, .dbsize, .type, .time, .strlen, .exists:
             (.small, ["TYPE k0", "EXISTS\(keys)", "STRLEN k0"])
         case .set, .mset, .msetnx, .msetex, .setex, .psetex, .setnx, .setrange, .append, .del,
-            .unlink, .delex, .touch, .incr, .incrby, .decr, .decrby, .incrbyfloat, .expire, .pexpire,
+            .unlink, .delex, .touch, .incr, .incrby, .decr, .decrby, .incrbyfloat, .expire,
+            .pexpire,
             .expireat, .pexpireat, .ttl, .pttl, .expiretime, .pexpiretime, .persist, .rename,
             .renamenx, .copy, .restore, .digest, .randomkey, .object, .memory:
             (.small, ["TTL k0", "DIGEST k0", "TOUCH\(keys)", "RANDOMKEY", "SETRANGE w 0 x"])
@@ -40,27 +41,59 @@ struct ReplyBoundTests {
             .role, .publish, .spublish, .monitor, .script:
             (.small, ["WATCH\(keys)", "UNWATCH", "ROLE", "LASTSAVE", "PUBLISH c x"])
         case .get, .getdel, .getex, .getset, .getrange, .substr, .dump:
-            (.value, ["GET k0", "GETRANGE k0 0 -1", "DUMP k0", "GETEX k0", "GETSET g \(text)", "GETDEL g"])
+            (
+                .value,
+                [
+                    "GET k0", "GETRANGE k0 0 -1", "DUMP k0", "GETEX k0", "GETSET g \(text)",
+                    "GETDEL g",
+                ]
+            )
         case .mget: (.moment, ["MGET\(keys)", "MGET" + (0..<400).map { _ in " k0" }.joined()])
         case .exec:
-            (.moment, [(["MULTI"] + (0..<400).map { "GET k\($0)" } + ["EXEC"]).joined(separator: ";")])
+            (
+                .moment,
+                [(["MULTI"] + (0..<400).map { "GET k\($0)" } + ["EXEC"]).joined(separator: ";")]
+            )
         case .eval, .evalsha, .evalRo, .evalshaRo:
-            (.moment, [
-                "EVAL \"local t = {} for i = 0, 399 do t[i + 1] = redis.call('get', 'k' .. i) end return t\" 0",
-                "EVAL \"return string.rep('x', 1000000)\" 0",
-            ])
+            (
+                .moment,
+                [
+                    "EVAL \"local t = {} for i = 0, 399 do t[i + 1] = redis.call('get', 'k' .. i) end return t\" 0",
+                    "EVAL \"return string.rep('x', 1000000)\" 0",
+                ]
+            )
         case .keys, .scan, .stateList:
-            (.slices, ["KEYS *", "SCAN 0 COUNT 10000", "STATE.LIST /", "STATE.LIST / KEYS", "STATE.LIST / CHILDREN"])
+            (
+                .slices,
+                [
+                    "KEYS *", "SCAN 0 COUNT 10000", "STATE.LIST /", "STATE.LIST / KEYS",
+                    "STATE.LIST / CHILDREN",
+                ]
+            )
         case .stateChanges: (.slices, ["STATE.CHANGES / FROM 0"])
-        case .pubsub: (.slices, ["PUBSUB CHANNELS", "PUBSUB SHARDCHANNELS", "PUBSUB NUMPAT", "PUBSUB NUMSUB\(keys)"])
+        case .pubsub:
+            (
+                .slices,
+                [
+                    "PUBSUB CHANNELS", "PUBSUB SHARDCHANNELS", "PUBSUB NUMPAT",
+                    "PUBSUB NUMSUB\(keys)",
+                ]
+            )
         case .client: (.moment, ["CLIENT LIST", "CLIENT INFO"])
         case .stateWatches: (.moment, ["STATE.WATCHES"])
         case .stateHandler, .stateHandlers: (.moment, ["STATE.HANDLERS"])
         case .stateTop: (.moment, ["STATE.TOP"])
         case .stateDefaults, .stateRules, .stateExplain, .stateCheck:
             (.moment, ["STATE.DEFAULTS", "STATE.RULES", "STATE.EXPLAIN k0", "STATE.CHECK"])
-        case .info, .command, .config, .module, .acl, .slowlog, .latency, .stateStatus, .stateMetrics:
-            (.fixed, ["INFO", "COMMAND DOCS", "COMMAND", "CONFIG GET *", "SLOWLOG GET", "STATE.STATUS", "STATE.METRICS"])
+        case .info, .command, .config, .module, .acl, .slowlog, .latency, .stateStatus,
+            .stateMetrics:
+            (
+                .fixed,
+                [
+                    "INFO", "COMMAND DOCS", "COMMAND", "CONFIG GET *", "SLOWLOG GET",
+                    "STATE.STATUS", "STATE.METRICS",
+                ]
+            )
         case .subscribe, .psubscribe, .ssubscribe, .unsubscribe, .punsubscribe, .sunsubscribe:
             (.small, [])
         case .stateGet: (.value, ["STATE.GET k0"])
@@ -104,7 +137,9 @@ struct ReplyBoundTests {
         var others: [Peer] = []
         for number in 0..<60 {
             let other = try server.connect(3)
-            try other.send("SUBSCRIBE " + (0..<30).map { "channel/\(number)/\($0)" }.joined(separator: " "))
+            try other.send(
+                "SUBSCRIBE " + (0..<30).map { "channel/\(number)/\($0)" }.joined(separator: " ")
+            )
             _ = try other.next(30)
             for place in 0..<10 { _ = try other.ask("STATE.WATCH k\(place)") }
             _ = try other.ask("CLIENT SETNAME \(String(repeating: "n", count: 200))")

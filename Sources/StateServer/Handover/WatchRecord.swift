@@ -122,6 +122,8 @@ extension TrackingRecord {
         prefixes = client.prefixes
         (isOptional, leavesOutOwn) = (client.isOptional, client.leavesOutOwn)
         (caching, queued) = (client.caching, client.queued)
-        keys = client.copies.all.map { Key(key: $0.key, first: $0.value.first, last: $0.value.last) }
+        keys = client.copies.all.map {
+            Key(key: $0.key, first: $0.value.first, last: $0.value.last)
+        }
     }
 }

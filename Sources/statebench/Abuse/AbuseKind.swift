@@ -108,7 +108,10 @@ enum AbuseKind: String, CaseIterable {
         case .watched: return [["WATCH"] + (0..<1_000).map { "\(folder)watched/\($0)" }]
         case .channels: return [["PUBSUB", "CHANNELS"]]
         case .values:
-            return Array(repeating: ["MGET"] + Array(repeating: AbuseKind.large, count: 4), count: 4)
+            return Array(
+                repeating: ["MGET"] + Array(repeating: AbuseKind.large, count: 4),
+                count: 4
+            )
         case .appends: return Array(repeating: ["APPEND", AbuseKind.large, "v"], count: 10)
         case .files:
             let directory = folder + "files/" + String(repeating: "a/", count: 28)

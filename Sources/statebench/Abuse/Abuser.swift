@@ -17,7 +17,9 @@ final class Abuser {
         var queue = ByteQueue(capacity: 1 << 20)
         for command in kind.request { queue.append(command: command) }
         request = Array(queue.bytes) + kind.half
-        for number in 0..<kind.bystanderCount { bystanders.append(try connect(number: -1 - number)) }
+        for number in 0..<kind.bystanderCount {
+            bystanders.append(try connect(number: -1 - number))
+        }
         clients = Array(repeating: nil, count: kind.connectionCount)
     }
 

@@ -8,6 +8,7 @@ package enum FuzzTarget: String, CaseIterable {
     case patterns
     case store
     case files
+    case log
 
     /// Reads an input.
     ///
@@ -21,6 +22,7 @@ package enum FuzzTarget: String, CaseIterable {
             case .patterns: try PatternTarget.run(input)
             case .store: try StoreTarget.run(input)
             case .files: try FilesTarget.run(input)
+            case .log: try LogTarget.run(input)
             }
         } catch {
             fatalError("\(error)")

@@ -1,0 +1,324 @@
+package import StateEngine
+package import StateModel
+import StateSystem
+
+/// A version of a key that a change has with it, because the segment with its own change may be dropped
+/// sooner.
+package struct CarriedVersion: Hashable, Sendable {
+    package var revision: Int64
+    package var ordinal: Int32
+    package var created: Int64
+    package var owner: UInt32
+    package var version: Int64
+    package var time: Int64
+    package var expires: Int64?
+    package var cause: [UInt8]
+    package var value: [UInt8]
+
+    package init(
+        revision: Int64,
+        ordinal: Int32,
+        created: Int64,
+        owner: UInt32,
+        version: Int64,
+        time: Int64,
+        expires: Int64?,
+        cause: [UInt8],
+        value: [UInt8]
+    ) {
+        (self.revision, self.ordinal, self.created) = (revision, ordinal, created)
+        (self.owner, self.version, self.time) = (owner, version, time)
+        (self.expires, self.cause, self.value) = (expires, cause, value)
+    }
+}
+
+/// What a commit is known by besides its changes; later formats may have more kinds, which older
+/// programs skip.
+package struct CommitAttribute: Hashable, Sendable {
+    package var kind: UInt64
+    package var value: [UInt8]
+
+    package init(kind: UInt64, value: [UInt8]) { (self.kind, self.value) = (kind, value) }
+}
+
+/// What a log knows of a change besides the change itself.
+package struct ChangeLink: Hashable, Sendable {
+    /// Whether the change that it supersedes is a delete.
+    package var isAfterDelete = false
+    package var carried: CarriedVersion?
+
+    package init() {}
+}
+
+/// The contents of a frame of commits.
+///
+/// ```
+/// 1  a commit: revision, less that of the commit before it; time, less that of the frame; cause;
+///    attributes, each a kind and bytes, after their number
+/// 2  a change of that commit: flags, ordinal, key, value, revision less that of its creation, owner,
+///    version, expiry less the time, what it supersedes, CRC-32C of the row, a carried version
+/// 3  metadata of that commit: name, and the text if it was not removed
+/// ```
+///
+/// Numbers have seven bits in a byte, texts begin with their length.
+package struct CommitCoder {
+    private var coded = LogWriterBytes()
+    private let frameTime: Int64
+    private var revision: Int64 = 0
+    private var time: Int64 = 0
+    private var ordinal: Int32 = -1
+
+    enum Tag: UInt8 {
+        case commit = 1
+        case change, metadata
+    }
+
+    struct Flags: OptionSet {
+        let rawValue: UInt8
+        static let hasValue = Flags(rawValue: 1)
+        static let expires = Flags(rawValue: 2)
+        static let supersedes = Flags(rawValue: 4)
+        static let isAfterDelete = Flags(rawValue: 8)
+        static let carries = Flags(rawValue: 16)
+        /// The change has a cause of its own.
+        static let hasCause = Flags(rawValue: 32)
+        /// The change has a time of its own.
+        static let hasTime = Flags(rawValue: 64)
+    }
+
+    /// Begins a frame.
+    package init(at frameTime: Int64) { self.frameTime = frameTime }
+
+    package var bytes: [UInt8] { coded.bytes }
+
+    /// Begins a commit.
+    package mutating func begin(
+        _ revision: Int64,
+        at time: Int64,
+        cause: Bytes,
+        _ attributes: [CommitAttribute] = []
+    ) {
+        coded.append(Tag.commit.rawValue)
+        coded.append(signed: revision &- self.revision)
+        coded.append(signed: time &- frameTime)
+        coded.append(text: cause)
+        coded.append(attributes.count)
+        for attribute in attributes {
+            coded.append(attribute.kind)
+            attribute.value.withUnsafeBytes { coded.append(text: $0) }
+        }
+        (self.revision, self.time, ordinal) = (revision, time, -1)
+    }
+
+    /// Adds a change to the commit that was begun last.
+    ///
+    /// - Parameters:
+    ///   - change: The change, of that commit's revision.
+    ///   - link: What is known of what it supersedes.
+    ///   - cause: That of the commit.
+    package mutating func append(
+        _ change: borrowing StoredChange,
+        _ link: ChangeLink = ChangeLink(),
+        cause: Bytes
+    ) {
+        var flags: Flags = []
+        if change.value != nil { flags.insert(.hasValue) }
+        if change.expires != nil { flags.insert(.expires) }
+        if change.previousRevision > 0 { flags.insert(.supersedes) }
+        if link.isAfterDelete { flags.insert(.isAfterDelete) }
+        if link.carried != nil { flags.insert(.carries) }
+        if !change.cause.isEqual(to: cause) { flags.insert(.hasCause) }
+        if change.time != time { flags.insert(.hasTime) }
+        coded.append(Tag.change.rawValue)
+        coded.append(flags.rawValue)
+        coded.append(signed: Int64(change.ordinal) - Int64(ordinal))
+        coded.append(text: change.key)
+        if let value = change.value { coded.append(text: value) }
+        coded.append(signed: revision &- change.created)
+        coded.append(UInt64(change.owner))
+        coded.append(signed: change.version)
+        if flags.contains(.hasCause) { coded.append(text: change.cause) }
+        if flags.contains(.hasTime) { coded.append(signed: change.time &- time) }
+        if let expires = change.expires { coded.append(signed: expires &- time) }
+        if flags.contains(.supersedes) {
+            coded.append(signed: revision &- change.previousRevision)
+            coded.append(signed: Int64(change.previousOrdinal))
+        }
+        coded.append(fixed: CommitCoder.checksum(of: change))
+        if let carried = link.carried { append(carried) }
+        ordinal = change.ordinal
+    }
+
+    private mutating func append(_ carried: CarriedVersion) {
+        coded.append(signed: revision &- carried.revision)
+        coded.append(signed: Int64(carried.ordinal))
+        coded.append(signed: carried.revision &- carried.created)
+        coded.append(UInt64(carried.owner))
+        coded.append(signed: carried.version)
+        coded.append(signed: carried.time &- time)
+        coded.append(carried.expires == nil ? 0 : 1)
+        if let expires = carried.expires { coded.append(signed: expires &- carried.time) }
+        carried.cause.withUnsafeBytes { coded.append(text: $0) }
+        carried.value.withUnsafeBytes { coded.append(text: $0) }
+    }
+
+    /// Adds metadata to the commit that was begun last; nil removes it.
+    package mutating func append(metadata name: String, _ text: String?) {
+        coded.append(Tag.metadata.rawValue)
+        Array(name.utf8).withUnsafeBytes { coded.append(text: $0) }
+        coded.append(text == nil ? 0 : 1)
+        if let text { Array(text.utf8).withUnsafeBytes { coded.append(text: $0) } }
+    }
+
+    /// The checksum that the row of a change has wherever it is kept; it does not cover what the change
+    /// supersedes.
+    package static func checksum(of change: borrowing StoredChange) -> UInt32 {
+        let fixed: [Int64] = [
+            change.revision, Int64(change.ordinal), change.created, Int64(change.owner),
+            change.version, change.time, change.expires ?? .min, Int64(change.key.count),
+            change.value == nil ? -1 : 0,
+        ]
+        let head = fixed.withUnsafeBytes { Checksum.crc32c($0) }
+        let key = Checksum.crc32c(change.key, after: head)
+        return change.value.map { Checksum.crc32c($0, after: key) } ?? key
+    }
+
+    // MARK: Reading
+
+    /// What a frame of commits contains, one after the other; bytes are borrowed.
+    package enum Part {
+        case commit(revision: Int64, time: Int64, [CommitAttribute])
+        case change(StoredChange, ChangeLink)
+        case metadata(String, String?)
+    }
+
+    /// Calls `body` for each part of a frame.
+    ///
+    /// - Throws: ``LogDamage``, if these are not the contents of a frame, or a row is not the one that
+    ///   was written.
+    package static func read(
+        _ contents: Bytes,
+        at frameTime: Int64,
+        _ body: (Part) -> Void
+    ) throws(LogDamage) {
+        var reader = LogReaderBytes(contents)
+        var commit = (revision: 0 as Int64, time: frameTime, cause: Bytes(start: nil, count: 0))
+        var ordinal: Int32 = -1
+        while !reader.isAtEnd {
+            switch Tag(rawValue: try reader.byte()) {
+            case .commit:
+                commit.revision &+= try reader.signed()
+                commit.time = frameTime &+ (try reader.signed())
+                commit.cause = try reader.text()
+                var attributes: [CommitAttribute] = []
+                for _ in 0..<(try reader.count()) {
+                    let kind = try reader.number()
+                    attributes.append(CommitAttribute(kind: kind, value: Array(try reader.text())))
+                }
+                ordinal = -1
+                body(.commit(revision: commit.revision, time: commit.time, attributes))
+            case .change:
+                let (change, link) = try readChange(&reader, commit, after: ordinal)
+                ordinal = change.ordinal
+                body(.change(change, link))
+            case .metadata:
+                let name = String(decoding: try reader.text(), as: UTF8.self)
+                let hasText = try reader.byte() != 0
+                let text = hasText ? String(decoding: try reader.text(), as: UTF8.self) : nil
+                body(.metadata(name, text))
+            case nil: throw LogDamage("has a part of an unknown kind")
+            }
+        }
+    }
+
+    private static func readChange(
+        _ reader: inout LogReaderBytes,
+        _ commit: (revision: Int64, time: Int64, cause: Bytes),
+        after ordinal: Int32
+    ) throws(LogDamage) -> (StoredChange, ChangeLink) {
+        let flags = Flags(rawValue: try reader.byte())
+        var link = ChangeLink()
+        link.isAfterDelete = flags.contains(.isAfterDelete)
+        var change = StoredChange(
+            revision: commit.revision,
+            ordinal: try number(Int64(ordinal) &+ (try reader.signed())),
+            key: try reader.text(),
+            value: flags.contains(.hasValue) ? try reader.text() : nil,
+            created: commit.revision &- (try reader.signed()),
+            owner: try number(Int64(bitPattern: try reader.number())),
+            version: try reader.signed(),
+            time: commit.time,
+            cause: commit.cause,
+            previousRevision: 0,
+            previousOrdinal: 0
+        )
+        if flags.contains(.hasCause) { change.cause = try reader.text() }
+        if flags.contains(.hasTime) { change.time = commit.time &+ (try reader.signed()) }
+        if flags.contains(.expires) { change.expires = commit.time &+ (try reader.signed()) }
+        if flags.contains(.supersedes) {
+            change.previousRevision = commit.revision &- (try reader.signed())
+            change.previousOrdinal = try number(try reader.signed())
+        }
+        guard try reader.fixed(UInt32.self) == checksum(of: change) else {
+            throw LogDamage("has a row that is not the one that was written")
+        }
+        if flags.contains(.carries) { link.carried = try readCarried(&reader, commit) }
+        return (change, link)
+    }
+
+    private static func readCarried(
+        _ reader: inout LogReaderBytes,
+        _ commit: (revision: Int64, time: Int64, cause: Bytes)
+    ) throws(LogDamage) -> CarriedVersion {
+        let revision = commit.revision &- (try reader.signed())
+        let ordinal: Int32 = try number(try reader.signed())
+        let created = revision &- (try reader.signed())
+        let owner: UInt32 = try number(Int64(bitPattern: try reader.number()))
+        let version = try reader.signed()
+        let time = commit.time &+ (try reader.signed())
+        let expires = try reader.byte() == 0 ? nil : time &+ (try reader.signed())
+        return CarriedVersion(
+            revision: revision,
+            ordinal: ordinal,
+            created: created,
+            owner: owner,
+            version: version,
+            time: time,
+            expires: expires,
+            cause: Array(try reader.text()),
+            value: Array(try reader.text())
+        )
+    }
+
+    private static func number<Value: FixedWidthInteger>(_ value: Int64) throws(LogDamage) -> Value
+    {
+        guard let exact = Value(exactly: value) else {
+            throw LogDamage("has a number that is out of range")
+        }
+        return exact
+    }
+}
+
+extension CommitCoder {
+    /// The contents of a frame with the commits of a batch.
+    package static func contents(of batch: borrowing CommitBatch, at frameTime: Int64) -> [UInt8] {
+        var coder = CommitCoder(at: frameTime)
+        var last: Int64?
+        var cause = Bytes(start: nil, count: 0)
+        batch.forEachChange { change in
+            if change.revision != last {
+                (last, cause) = (change.revision, change.cause)
+                coder.begin(change.revision, at: change.time, cause: cause)
+            }
+            coder.append(change, cause: cause)
+        }
+        for entry in batch.metadata {
+            if entry.revision != last {
+                last = entry.revision
+                coder.begin(entry.revision, at: frameTime, cause: Bytes(start: nil, count: 0))
+            }
+            coder.append(metadata: entry.name, entry.text)
+        }
+        return coder.bytes
+    }
+}

@@ -1,0 +1,124 @@
+import StateModel
+import StateSystem
+
+/// One write to a log.
+///
+/// ```
+/// 0   length of the frame, a multiple of 8                    4 bytes
+/// 4   CRC-32C of the seed, the place, and all that follows    4
+/// 8   the same of the frame before                            4
+/// 12  kind, how many bytes fill the frame up, 0, 0            4 × 1
+/// 16  up to where the log was durable: segment, offset        8, 8
+/// 32  milliseconds since 1970                                 8
+/// 40  contents
+/// ```
+struct Frame: Hashable, Sendable {
+    enum Kind: UInt8 {
+        case commits = 1
+        /// The segment ends; its contents name the next one.
+        case closing
+        /// Nothing: it says how far the log is durable.
+        case mark
+    }
+
+    static let headByteCount = 40
+    /// Frames begin at multiples of it.
+    static let alignment = 8
+
+    var kind: Kind
+    /// Up to where the log was durable when the frame was written.
+    var durable: LogPlace
+    var time: Int64
+    var contents: [UInt8]
+
+    var byteCount: Int { Frame.byteCount(ofContents: contents.count) }
+
+    static func byteCount(ofContents count: Int) -> Int {
+        (headByteCount + count + alignment - 1) / alignment * alignment
+    }
+
+    /// Appends the frame as it is at `place`.
+    ///
+    /// - Parameters:
+    ///   - bytes: Receives it.
+    ///   - place: Where it will be.
+    ///   - seed: That of the segment.
+    ///   - before: The checksum of the frame before.
+    /// - Returns: Its checksum.
+    func append(
+        to bytes: inout [UInt8],
+        at place: LogPlace,
+        seed: UInt64,
+        after before: UInt32
+    ) -> UInt32 {
+        let start = bytes.count
+        var head = LogWriterBytes()
+        head.append(fixed: UInt32(byteCount))
+        head.append(fixed: 0 as UInt32)
+        head.append(fixed: before)
+        head.append(kind.rawValue)
+        let fill = byteCount - Frame.headByteCount - contents.count
+        head.append(UInt8(fill))
+        head.append(fixed: 0 as UInt16)
+        head.append(fixed: durable.segment)
+        head.append(fixed: UInt64(durable.offset))
+        head.append(fixed: time)
+        bytes += head.bytes
+        bytes += contents
+        for _ in 0..<fill { bytes.append(0) }
+        return bytes.withUnsafeMutableBytes { all in
+            let frame = UnsafeMutableRawBufferPointer(rebasing: all[start...])
+            let checksum = Frame.checksum(of: Bytes(frame), at: place, seed: seed)
+            frame.storeBytes(of: checksum.littleEndian, toByteOffset: 4, as: UInt32.self)
+            return checksum
+        }
+    }
+
+    private static func checksum(of frame: Bytes, at place: LogPlace, seed: UInt64) -> UInt32 {
+        let length = UInt64(frame.count)
+        return Checksum.crc32c(
+            Bytes(rebasing: frame[8...]),
+            seed: [seed, place.segment, UInt64(place.offset), length]
+        )
+    }
+
+    /// A frame that was read, whose contents are borrowed.
+    struct Found {
+        var kind: Kind
+        var checksum: UInt32
+        var before: UInt32
+        var durable: LogPlace
+        var time: Int64
+        var byteCount: Int
+        var contents: Bytes
+    }
+
+    /// The frame at the start of `bytes`, if its checksum is right; nil if there is none.
+    ///
+    /// It says nothing of the frame before: see ``Found/before``.
+    static func read(_ bytes: Bytes, at place: LogPlace, seed: UInt64) -> Found? {
+        guard bytes.count >= headByteCount else { return nil }
+        func fixed<Value: FixedWidthInteger>(_ offset: Int, _: Value.Type) -> Value {
+            Value(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: Value.self))
+        }
+        let length = Int(fixed(0, UInt32.self))
+        let fill = Int(bytes[13])
+        guard length >= headByteCount + fill, length <= bytes.count, length % alignment == 0,
+            fill < alignment, let kind = Kind(rawValue: bytes[12]), fixed(14, UInt16.self) == 0
+        else { return nil }
+        let frame = Bytes(rebasing: bytes[..<length])
+        let checksum = fixed(4, UInt32.self)
+        guard checksum == Frame.checksum(of: frame, at: place, seed: seed),
+            let offset = Int(exactly: fixed(24, UInt64.self))
+        else { return nil }
+        return Found(
+            kind: kind,
+            checksum: checksum,
+            before: fixed(8, UInt32.self),
+            durable: LogPlace(segment: fixed(16, UInt64.self), offset: offset),
+            time: fixed(32, Int64.self),
+            byteCount: length,
+            contents: Bytes(rebasing: frame[headByteCount..<(length - fill)])
+        )
+    }
+}

@@ -1,0 +1,177 @@
+import CLinux
+import StateModel
+import StatePlatform
+
+/// The calls by which a log uses its directory: all of its files go through this type, so that a test
+/// can decide what a disk keeps, loses and refuses.
+///
+/// Nothing here is safe for use by several threads at once.
+package protocol LogFiles: AnyObject, Sendable {
+    /// The names in the directory, in any order.
+    func names() throws(LogFileFailure) -> [String]
+    /// Opens a file that is there, for reading and writing.
+    func open(_ name: String) throws(LogFileFailure) -> any LogFile
+    /// Makes a file, which must not be there.
+    func create(_ name: String) throws(LogFileFailure) -> any LogFile
+    func rename(_ name: String, to new: String) throws(LogFileFailure)
+    func remove(_ name: String) throws(LogFileFailure)
+    /// Makes what was created, renamed and removed durable.
+    func syncNames() throws(LogFileFailure)
+}
+
+/// A file of a log.
+package protocol LogFile: AnyObject {
+    func byteCount() throws(LogFileFailure) -> Int
+    /// Reads from `offset` on, and returns how many bytes there were.
+    func read(
+        _ target: UnsafeMutableRawBufferPointer,
+        at offset: Int
+    ) throws(LogFileFailure) -> Int
+    /// Writes all of `bytes`; if this throws, any part of them may be there.
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(LogFileFailure)
+    /// Makes what was written durable; if this throws, nobody can say what is.
+    func sync() throws(LogFileFailure)
+}
+
+/// A call that failed.
+package struct LogFileFailure: Error, Equatable, Sendable {
+    /// What was tried, as in "write".
+    package let call: StaticString
+    package let name: String
+    package let code: Int32
+
+    package init(_ call: StaticString, _ name: String, _ code: Int32) {
+        (self.call, self.name, self.code) = (call, name, code)
+    }
+
+    package static func == (one: LogFileFailure, other: LogFileFailure) -> Bool {
+        one.call.description == other.call.description && one.name == other.name
+            && one.code == other.code
+    }
+
+    package var isNoSpace: Bool { code == ENOSPC || code == EDQUOT }
+
+    package var sentence: String { "\(call) of \(name): \(String(cString: strerror(code)))" }
+}
+
+/// A directory on a disk.
+package final class LogDirectory: LogFiles {
+    private let path: String
+    private let descriptor: Int32
+
+    /// Opens a directory, and makes it if it is missing; its parent must be there.
+    package init(_ path: String) throws(LogFileFailure) {
+        self.path = path
+        if mkdir(path, 0o700) != 0, errno != EEXIST { throw LogFileFailure("mkdir", path, errno) }
+        descriptor = StatePlatform.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw LogFileFailure("open", path, errno) }
+    }
+
+    deinit { close(descriptor) }
+
+    package func names() throws(LogFileFailure) -> [String] {
+        guard let stream = opendir(path) else { throw LogFileFailure("opendir", path, errno) }
+        defer { closedir(stream) }
+        var names: [String] = []
+        while true {
+            errno = 0
+            guard let entry = readdir(stream) else { break }
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name != ".", name != ".." { names.append(name) }
+        }
+        guard errno == 0 else { throw LogFileFailure("readdir", path, errno) }
+        return names
+    }
+
+    package func open(_ name: String) throws(LogFileFailure) -> any LogFile {
+        try open(name, O_RDWR | O_NOFOLLOW)
+    }
+
+    package func create(_ name: String) throws(LogFileFailure) -> any LogFile {
+        try open(name, O_RDWR | O_NOFOLLOW | O_CREAT | O_EXCL)
+    }
+
+    private func open(_ name: String, _ flags: Int32) throws(LogFileFailure) -> any LogFile {
+        let opened = openat(descriptor, name, flags | O_CLOEXEC, 0o600)
+        guard opened >= 0 else { throw LogFileFailure("open", name, errno) }
+        return OpenFile(name, opened)
+    }
+
+    package func rename(_ name: String, to new: String) throws(LogFileFailure) {
+        guard renameat(descriptor, name, descriptor, new) == 0 else {
+            throw LogFileFailure("rename", name, errno)
+        }
+    }
+
+    package func remove(_ name: String) throws(LogFileFailure) {
+        guard unlinkat(descriptor, name, 0) == 0 else {
+            throw LogFileFailure("unlink", name, errno)
+        }
+    }
+
+    package func syncNames() throws(LogFileFailure) {
+        guard fsync(descriptor) == 0 else { throw LogFileFailure("fsync", path, errno) }
+    }
+
+    private final class OpenFile: LogFile {
+        private let name: String
+        private let descriptor: Int32
+
+        init(_ name: String, _ descriptor: Int32) {
+            (self.name, self.descriptor) = (name, descriptor)
+        }
+
+        deinit { close(descriptor) }
+
+        func byteCount() throws(LogFileFailure) -> Int {
+            var status = stat()
+            guard fstat(descriptor, &status) == 0 else {
+                throw LogFileFailure("stat", name, errno)
+            }
+            return Int(status.st_size)
+        }
+
+        func read(
+            _ target: UnsafeMutableRawBufferPointer,
+            at offset: Int
+        ) throws(LogFileFailure) -> Int {
+            var done = 0
+            while done < target.count, let start = target.baseAddress {
+                let count = pread(
+                    descriptor,
+                    start + done,
+                    target.count - done,
+                    off_t(offset + done)
+                )
+                if count < 0, errno == EINTR { continue }
+                guard count >= 0 else { throw LogFileFailure("read", name, errno) }
+                if count == 0 { break }
+                done += count
+            }
+            return done
+        }
+
+        func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(LogFileFailure) {
+            var done = 0
+            while done < bytes.count, let start = bytes.baseAddress {
+                let count = pwrite(
+                    descriptor,
+                    start + done,
+                    bytes.count - done,
+                    off_t(offset + done)
+                )
+                if count < 0, errno == EINTR { continue }
+                guard count > 0 else { throw LogFileFailure("write", name, errno) }
+                done += count
+            }
+        }
+
+        func sync() throws(LogFileFailure) {
+            guard clinux_sync_data(descriptor) == 0 else {
+                throw LogFileFailure("sync", name, errno)
+            }
+        }
+    }
+}

@@ -1,0 +1,281 @@
+import StateModel
+
+/// The segments of a log as its directory has them: which count, and in what order.
+///
+/// Nothing is changed by reading them.
+struct LogScan {
+    struct Segment {
+        let name: String
+        let file: any LogFile
+        let header: SegmentHeader
+
+        /// Where its frames begin.
+        var start: LogPlace {
+            LogPlace(segment: header.number, offset: SegmentHeader.byteCount)
+        }
+    }
+
+    /// Those that count, the oldest first.
+    private(set) var segments: [Segment] = []
+    /// Prepared files that belong to no segment yet.
+    private(set) var spares: [Segment] = []
+    /// Segments that a later one has made void, with all that they contain.
+    private(set) var void: [Segment] = []
+    /// What a crash left of a file that was being made.
+    private(set) var unfinished: [String] = []
+    /// Above all numbers that segments ever had.
+    private(set) var nextNumber: UInt64 = 1
+    /// Above all numbers in the names of files.
+    private(set) var nextSlot = 1
+
+    static let suffix = ".log"
+    static let unfinishedSuffix = ".new"
+
+    init(_ files: any LogFiles) throws(StateError) {
+        var found: [Segment] = []
+        for name in try LogScan.reading({ () throws(LogFileFailure) in try files.names() }).sorted()
+        {
+            if let slot = Int(name.prefix { $0 != "." }) { nextSlot = max(nextSlot, slot + 1) }
+            if name.hasSuffix(LogScan.unfinishedSuffix) { unfinished.append(name) }
+            guard name.hasSuffix(LogScan.suffix) else { continue }
+            let segment = try LogScan.open(name, files)
+            if segment.header.number == 0 { spares.append(segment) } else { found.append(segment) }
+        }
+        try order(found)
+    }
+
+    static func reading<Value>(
+        _ body: () throws(LogFileFailure) -> Value
+    ) throws(StateError) -> Value {
+        do throws(LogFileFailure) { return try body() } catch {
+            throw StateError(.storage, "the log cannot be read: \(error.sentence)")
+        }
+    }
+
+    private static func open(_ name: String, _ files: any LogFiles) throws(StateError) -> Segment {
+        let file = try reading { () throws(LogFileFailure) in try files.open(name) }
+        var damage: LogDamage?
+        for copy in 0..<2 {
+            let place = copy * SegmentHeader.blockByteCount
+            let block = try contents(of: file, place..<place + SegmentHeader.blockByteCount)
+            do throws(LogDamage) {
+                let header = try block.withBytes { (block) throws(LogDamage) in
+                    try SegmentHeader(reading: block)
+                }
+                guard header.oldestReader <= SegmentHeader.format else {
+                    throw LogDamage("")
+                }
+                return Segment(name: name, file: file, header: header)
+            } catch {
+                if error.reason.isEmpty {
+                    throw StateError(
+                        .newerFormat,
+                        "\(name) of the log needs a newer program: this one reads format "
+                            + "\(SegmentHeader.format)"
+                    )
+                }
+                damage = error
+            }
+        }
+        throw StateError(
+            .corrupt,
+            "\(name) \(damage?.reason ?? "cannot be read"), in both copies; stated --salvage reads "
+                + "what is left of a log"
+        )
+    }
+
+    /// The bytes of a file, as many as there are.
+    static func contents(of file: any LogFile, _ range: Range<Int>) throws(StateError) -> [UInt8] {
+        try reading { () throws(LogFileFailure) in
+            var bytes = [UInt8](repeating: 0, count: range.count)
+            var failure: LogFileFailure?
+            let count = bytes.withUnsafeMutableBytes { target -> Int in
+                do throws(LogFileFailure) {
+                    return try file.read(target, at: range.lowerBound)
+                } catch {
+                    failure = error
+                    return 0
+                }
+            }
+            if let failure { throw failure }
+            bytes.removeLast(bytes.count - count)
+            return bytes
+        }
+    }
+
+    // MARK: Which of them count
+
+    /// Finds the chain: of segments that name the same predecessor, the one with the highest number
+    /// counts; the others are void, and so is what follows them.
+    private mutating func order(_ found: [Segment]) throws(StateError) {
+        nextNumber = (found.map(\.header.number).max() ?? 0) + 1
+        var successors: [UInt64: [Segment]] = [:]
+        let numbers = Set(found.map(\.header.number))
+        guard numbers.count == found.count else {
+            throw StateError(.corrupt, "the log has two segments of the same number")
+        }
+        if let other = found.first(where: { $0.header.epoch != found[0].header.epoch }) {
+            throw StateError(
+                .corrupt,
+                "\(other.name) of the log belongs to another store than \(found[0].name)"
+            )
+        }
+        for segment in found.sorted(by: { $0.header.number < $1.header.number }) {
+            successors[segment.header.predecessor.segment, default: []].append(segment)
+        }
+        var last: UInt64 = 0
+        while let next = successors[last]?.last {
+            segments.append(next)
+            last = next.header.number
+        }
+        let counted = Set(segments.map(\.header.number))
+        void = found.filter { !counted.contains($0.header.number) }
+        // What follows a void segment is void; what follows nothing lacks its predecessor.
+        for segment in void
+        where segment.header.predecessor.segment != 0
+            && !numbers.contains(segment.header.predecessor.segment)
+        {
+            throw StateError(
+                .corrupt,
+                "segment \(segment.header.predecessor.segment) of the log is missing: \(segment.name) "
+                    + "follows it; put it back, or use stated --salvage"
+            )
+        }
+    }
+}
+
+extension LogScan {
+    /// A frame of the last segment, for those that have to write it again.
+    struct Kept {
+        var offset: Int
+        var before: UInt32
+        var frame: Frame
+    }
+
+    /// Where a log ends.
+    struct End {
+        var place: LogPlace
+        /// The checksum of the last frame, or of the header.
+        var checksum: UInt32
+        /// Up to where the log is certainly durable.
+        var durable: LogPlace
+        /// The frames of the last segment.
+        var frames: [Kept]
+        /// The bytes of its last block before the end.
+        var block: [UInt8]
+    }
+
+    /// Calls `body` with the commits of each frame, in order.
+    ///
+    /// - Returns: The end; nil without segments.
+    /// - Throws: ``StateError/Code/corrupt``, naming the place: a frame is damaged that others prove to
+    ///   have been durable. What `body` throws is damage of that frame, too.
+    func read(
+        _ body: (_ frame: Frame.Found, _ place: LogPlace) throws(LogDamage) -> Void
+    ) throws(StateError) -> End? {
+        var end: End?
+        for (index, segment) in segments.enumerated() {
+            let next = index + 1 < segments.count ? segments[index + 1].header : nil
+            if let end, end.checksum != segment.header.predecessorChecksum {
+                throw damage(
+                    segment.header.predecessor,
+                    "it does not end as \(segment.name) says that it does"
+                )
+            }
+            end = try read(segment, upTo: next?.predecessor.offset, body)
+        }
+        return end
+    }
+
+    private func damage(_ place: LogPlace, _ reason: String) -> StateError {
+        StateError(
+            .corrupt,
+            "the log is damaged at \(place): \(reason); stated --salvage keeps what is whole"
+        )
+    }
+
+    private func read(
+        _ segment: Segment,
+        upTo known: Int?,
+        _ body: (_ frame: Frame.Found, _ place: LogPlace) throws(LogDamage) -> Void
+    ) throws(StateError) -> End {
+        let size = try LogScan.reading { () throws(LogFileFailure) in try segment.file.byteCount() }
+        let bytes = try LogScan.contents(of: segment.file, 0..<size)
+        var end = End(
+            place: segment.start,
+            checksum: segment.header.checksum,
+            durable: segment.start,
+            frames: [],
+            block: []
+        )
+        try bytes.withBytes { (all) throws(StateError) in
+            while end.place.offset < known ?? size,
+                let frame = frame(of: segment, in: all, at: end.place), frame.before == end.checksum
+            {
+                // A closing frame stands behind the end that the next segment names.
+                if frame.kind == .closing, known == nil {
+                    throw damage(end.place, "the next segment is missing")
+                }
+                do throws(LogDamage) { try body(frame, end.place) } catch {
+                    throw damage(end.place, "the frame \(error.reason)")
+                }
+                end.frames.append(Kept(end.place.offset, frame))
+                end.durable = max(end.durable, frame.durable)
+                end.place.offset += frame.byteCount
+                end.checksum = frame.checksum
+            }
+            if let known {
+                guard end.place.offset == known else {
+                    throw damage(end.place, "a frame before the end, byte \(known), is not whole")
+                }
+            } else if let proof = proof(of: segment, in: all, behind: end.place) {
+                throw damage(end.place, "the frame is not whole, but was durable at \(proof)")
+            }
+            let start =
+                end.place.offset / SegmentHeader.blockByteCount * SegmentHeader.blockByteCount
+            end.block = Array(all[min(start, size)..<min(end.place.offset, size)])
+        }
+        return end
+    }
+
+    private func frame(of segment: Segment, in bytes: Bytes, at place: LogPlace) -> Frame.Found? {
+        guard place.offset <= bytes.count else { return nil }
+        return Frame.read(
+            Bytes(rebasing: bytes[place.offset...]),
+            at: place,
+            seed: segment.header.seed
+        )
+    }
+
+    /// A whole frame behind `end` that was written when the log was durable beyond it, or that closes
+    /// the segment.
+    ///
+    /// A whole frame alone proves nothing: frames that were not synced reach the disk in any order.
+    private func proof(of segment: Segment, in bytes: Bytes, behind end: LogPlace) -> LogPlace? {
+        var place = end
+        while place.offset < bytes.count {
+            if let frame = frame(of: segment, in: bytes, at: place) {
+                if frame.durable > end || frame.kind == .closing { return place }
+                place.offset += frame.byteCount
+            } else {
+                place.offset += Frame.alignment
+            }
+        }
+        return nil
+    }
+}
+
+extension LogScan.Kept {
+    init(_ offset: Int, _ found: Frame.Found) {
+        self.offset = offset
+        before = found.before
+        frame = Frame(
+            kind: found.kind,
+            durable: found.durable,
+            time: found.time,
+            contents: Array(found.contents)
+        )
+    }
+
+    var end: Int { offset + frame.byteCount }
+}

@@ -1,0 +1,275 @@
+import Glibc
+import StateLog
+import StateModel
+import StateTestSupport
+import Testing
+
+/// A log, and what must be in it.
+private final class Workload {
+    private(set) var files: SimulatedFiles
+    private var log: StateLog?
+    private var random: SplitMix
+    /// The contents of the frames, in order.
+    private(set) var written: [[UInt8]] = []
+    /// How many of them are durable.
+    private(set) var durableCount = 0
+    private(set) var startCount = 0
+    private(set) var replacedCount = 0
+    private var number = 0
+
+    init(sectorByteCount: Int, seed: UInt64) {
+        files = SimulatedFiles(sectorByteCount: sectorByteCount, seed: seed)
+        random = SplitMix(seed: seed &+ 1)
+    }
+
+    static var options: StateLog.Options {
+        var options = StateLog.Options()
+        options.segmentByteCount = 32 << 10
+        // Two attempts: time passes with each look at the clock.
+        let time = Observed<Int64>(0)
+        options.now = {
+            time.update {
+                $0 += 1
+                return $0
+            }
+        }
+        options.patience = 2
+        options.pause = {}
+        return options
+    }
+
+    /// Opens the log; what it has is a prefix of what was written, with all that was durable.
+    func start() throws {
+        var found: [[UInt8]] = []
+        log = nil
+        log = try StateLog(files, Self.options) { contents, _ in found.append(Array(contents)) }
+        try #require(found.count >= durableCount, "\(found.count) of \(durableCount)")
+        try #require(found.count <= written.count)
+        for (index, contents) in found.enumerated() where contents != written[index] {
+            Issue.record("frame \(index) is another one")
+            throw StateError(.corrupt, "another frame")
+        }
+        // What a start has shown is durable.
+        written = found
+        durableCount = found.count
+        startCount += 1
+    }
+
+    /// Ends the process, perhaps with the power of the machine.
+    func crash(keepsCache: Bool) {
+        replacedCount += log?.replacedCount ?? 0
+        log = nil
+        files = files.restarted(keepsCache: keepsCache)
+    }
+
+    private func makeContents() -> [UInt8] {
+        number += 1
+        let isLarge = random.next() % 40 == 0
+        let count = Int(random.next() % (isLarge ? 70_000 : 600))
+        var contents = withUnsafeBytes(of: number) { Array($0) }
+        for _ in 0..<count { contents.append(UInt8(truncatingIfNeeded: random.next())) }
+        return contents
+    }
+
+    /// One step; returns false if the log can do nothing more.
+    func step() throws -> Bool {
+        guard let log else { return false }
+        var isAppended = true
+        do throws(StateError) {
+            switch random.next() % 20 {
+            case 0: try log.prepareSpare()
+            case 1: try log.mark(at: 0)
+            case 2..<6:
+                try log.sync()
+                durableCount = written.count
+            default:
+                let contents = makeContents()
+                isAppended = false
+                written.append(contents)
+                try log.append(contents, at: 0)
+                isAppended = true
+                if random.next() % 3 > 0 {
+                    try log.sync()
+                    durableCount = written.count
+                }
+            }
+        } catch {
+            guard error.code == .readOnly || error.code == .noSpace else { throw error }
+            guard !files.isOff else { return false }
+            if error.message.contains("nothing was committed") {
+                if !isAppended { written.removeLast() }
+                return true
+            }
+            // The frames since the last sync are unknown; once they are dropped, they are gone.
+            for _ in 0..<5 {
+                guard let kept = try? log.dropUnknown() else { continue }
+                durableCount += kept
+                written.removeLast(written.count - durableCount)
+                return true
+            }
+            return false
+        }
+        return true
+    }
+}
+
+struct StateLogTests {
+    private func isPrefix(_ part: [[UInt8]], of whole: [[UInt8]]) -> Bool {
+        part.count <= whole.count && part == Array(whole.prefix(part.count))
+    }
+
+    @Test func `a log on a disk gives back what was appended, in order`() throws {
+        let directory = try TemporaryDirectory()
+        defer { withExtendedLifetime(directory) {} }
+        var expected: [[UInt8]] = []
+        var options = StateLog.Options()
+        options.segmentByteCount = 64 << 10
+        for round in 0..<4 {
+            var found: [[UInt8]] = []
+            let files = try LogDirectory(directory.path(of: "log"))
+            let log = try StateLog(files, options) { contents, _ in found.append(Array(contents)) }
+            #expect(found == expected)
+            if round == 1 { try log.prepareSpare() }
+            for number in 0..<300 {
+                let contents =
+                    Array("\(round).\(number)".utf8) + [UInt8](repeating: 7, count: number)
+                try log.append(contents, at: 1)
+                try log.sync()
+                expected.append(contents)
+            }
+        }
+    }
+
+    /// Each call of a run, at which the power goes, and what a start finds then, and the start after it.
+    @Test(arguments: [512, 4_096], 0..<40)
+    func `durable before acknowledged: a power cut at any call loses nothing that was synced`(
+        sectorByteCount: Int,
+        seed: Int
+    ) throws {
+        let run = Workload(sectorByteCount: sectorByteCount, seed: UInt64(seed) * 77)
+        var random = SplitMix(seed: UInt64(seed) + 9)
+        try run.start()
+        for _ in 0..<30 {
+            let limit = Int(1 + random.next() % 120)
+            let before = run.files.callCount
+            run.files.fault = { $0 - before == limit ? .powerCut : nil }
+            while try run.step() {}
+            run.crash(keepsCache: false)
+            // The next start may be cut short, too.
+            let cut = Int(random.next() % 30)
+            run.files.fault = { $0 == cut ? .powerCut : nil }
+            while (try? run.start()) == nil {
+                guard run.files.isOff else { return try run.start() }
+                run.crash(keepsCache: false)
+            }
+        }
+        #expect(run.startCount >= 30)
+    }
+
+    /// A process that is killed, a start that believes the page cache, and a power cut.
+    @Test(arguments: 0..<40)
+    func `durable before told: what a start has shown is there after a power cut`(seed: Int) throws
+    {
+        let run = Workload(sectorByteCount: 512, seed: UInt64(seed) * 31 + 5)
+        var random = SplitMix(seed: UInt64(seed))
+        try run.start()
+        for round in 0..<40 {
+            let before = run.files.callCount
+            let failing = Int(1 + random.next() % 40)
+            // A sync fails just before the process ends: the cache has what the disk has not.
+            run.files.fault = { number in
+                number - before >= failing ? .refuses(EIO) : nil
+            }
+            while run.files.callCount - before < failing + 3, try run.step() {}
+            run.crash(keepsCache: round % 3 != 2)
+            try run.start()
+        }
+    }
+
+    @Test(arguments: 0..<60)
+    func `never silent about storage: failed calls lose nothing, and most refuse nobody`(
+        seed: Int
+    ) throws {
+        let run = Workload(sectorByteCount: seed % 2 == 0 ? 512 : 4_096, seed: UInt64(seed) * 13)
+        let random = Observed(SplitMix(seed: UInt64(seed) &* 1_000_003))
+        try run.start()
+        for round in 0..<25 {
+            let codes = [EIO, ENOSPC, EDQUOT]
+            run.files.fault = { _ in
+                random.update { random in
+                    let code = codes[Int(random.next() % 3)]
+                    switch random.next() % 60 {
+                    case 0: return .refuses(code)
+                    case 1: return .tears(code)
+                    default: return nil
+                    }
+                }
+            }
+            for _ in 0..<60 where try !run.step() { break }
+            run.files.fault = { _ in nil }
+            run.crash(keepsCache: round % 2 == 0)
+            try run.start()
+        }
+        #expect(run.replacedCount > 0)
+    }
+
+    @Test func `a flipped bit in what was durable is damage, and never an older state`() throws {
+        var (damaged, unchanged) = (0, 0)
+        for seed in 0..<400 {
+            let run = Workload(sectorByteCount: 512, seed: 4)
+            try run.start()
+            for _ in 0..<150 { _ = try run.step() }
+            run.crash(keepsCache: true)
+            try run.start()
+            let names = try run.files.names().sorted()
+            var random = SplitMix(seed: UInt64(seed))
+            let name = names[Int(random.next() % UInt64(names.count))]
+            let offset = Int(random.next() % UInt64(run.files.byteCount(of: name)))
+            let whole = run.written
+            run.crash(keepsCache: true)
+            run.files.flip(name, offset, Int(random.next() % 8))
+            var found: [[UInt8]] = []
+            do {
+                _ = try StateLog(run.files, Workload.options) { contents, _ in
+                    found.append(Array(contents))
+                }
+                // The flip was in a copy of a header, in what is void, or in the last frames, which
+                // nothing proves to have been durable.
+                #expect(isPrefix(found, of: whole))
+                #expect(
+                    whole.count - found.count <= 12,
+                    "\(name) \(offset): \(found.count) of \(whole.count)"
+                )
+                unchanged += 1
+            } catch {
+                #expect(error.code == .corrupt, "\(error)")
+                damaged += 1
+            }
+        }
+        #expect(damaged > 100 && unchanged > 20, "\(damaged) \(unchanged)")
+    }
+
+    @Test func `a segment that is missing is named`() throws {
+        let run = Workload(sectorByteCount: 512, seed: 8)
+        try run.start()
+        for _ in 0..<400 { _ = try run.step() }
+        run.crash(keepsCache: true)
+        let names = try run.files.names().filter { $0.hasSuffix(".log") }.sorted()
+        var missed = 0
+        for name in names {
+            let copy = run.files.restarted(keepsCache: true)
+            copy.forget(name)
+            var found: [[UInt8]] = []
+            do {
+                _ = try StateLog(copy, Workload.options) { contents, _ in
+                    found.append(Array(contents))
+                }
+                #expect(found == run.written, "\(name) was a spare")
+            } catch {
+                #expect(error.code == .corrupt)
+                missed += 1
+            }
+        }
+        #expect(missed > 4)
+    }
+}
