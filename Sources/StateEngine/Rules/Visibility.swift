@@ -80,8 +80,8 @@ package struct Visibility: @unchecked Sendable {
 }
 
 extension Pattern {
-    /// Keys that match, to test access to a pattern; none if a glob is too complicated.
-    fileprivate var examples: [[UInt8]] {
+    /// Keys that match, to find the rules of a pattern; none if a glob is too complicated.
+    package var examples: [[UInt8]] {
         let examples: [[UInt8]] =
             switch kind {
             case .key: [literal]
