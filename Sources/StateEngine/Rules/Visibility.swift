@@ -120,14 +120,15 @@ extension Pattern {
 /// Who may see one thing, if not everybody may: like ``Visibility``, but for many subjects.
 package struct Audience {
     private let rule: KeyRule
+    private let action: KeyAction
     private let target: AccessTarget
 
-    init(_ rule: KeyRule, _ target: AccessTarget) {
-        (self.rule, self.target) = (rule, target)
+    init(_ rule: KeyRule, _ action: KeyAction, _ target: AccessTarget) {
+        (self.rule, self.action, self.target) = (rule, action, target)
     }
 
     package func admits(_ subject: Subject) -> Bool {
-        subject.isPrivileged || rule.access.allows(.watch, subject, target)
+        subject.isPrivileged || rule.access.allows(action, subject, target)
     }
 }
 
