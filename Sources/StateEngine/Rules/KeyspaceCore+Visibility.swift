@@ -26,10 +26,8 @@ extension KeyspaceCore {
 
     /// What a subject may see; nil sees everything.
     package func visibility(of subject: Subject?) -> Visibility {
-        guard let subject, let subject = restriction(of: subject), let rules else {
-            return .everything
-        }
-        return Visibility(subject, rules)
+        guard let subject, let rules else { return .everything }
+        return Visibility(restricting: subject, rules)
     }
 
     /// Who may see something that is named like a key.

@@ -35,6 +35,11 @@ extension CommandContext {
     /// Whether the connection may see another one: of its own user, or as an administrator.
     func maySee(_ other: Connection) -> Bool { connection.isOfSameUser(as: other) || isAdmin }
 
+    /// Whether the connection may see what another one's pattern says.
+    func mayName(_ pattern: Pattern) -> Bool {
+        core.visibility(of: connection.subject).mayReveal(patternOf: pattern)
+    }
+
     /// Whether sums over all keys reveal no hidden keys to the connection.
     var showsEverything: Bool { core.visibility(of: connection.subject).showsEverything }
 

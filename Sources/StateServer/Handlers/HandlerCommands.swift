@@ -163,8 +163,12 @@ struct HandlerCommands {
             context.output.writeField("name", String(name))
             context.output.writeField("uid", uid)
             context.output.writeBulk("patterns")
-            context.output.writeArray(handler.patterns.count)
-            for pattern in handler.patterns { context.output.writeBulk(pattern) }
+            let patterns = handler.patterns.filter { text in
+                guard uid != own else { return true }
+                return (try? Pattern(text)).map { context.mayName($0) } ?? false
+            }
+            context.output.writeArray(patterns.count)
+            for pattern in patterns { context.output.writeBulk(pattern) }
             context.output.writeBulk("position")
             context.writeNumber(handler.position)
             context.output.writeField("epoch", handler.epoch.description)
