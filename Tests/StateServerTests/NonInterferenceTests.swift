@@ -85,6 +85,8 @@ private struct TracePair {
     private let worlds: [TraceWorld]
     /// The steps so far, for the message.
     private var steps: [String] = []
+    /// The hidden keys that were set, in either world.
+    private var hidden: [String] = []
 
     init(seed: UInt64, _ kind: NonInterferenceTests.Kind, leaking: Bool) throws {
         random = SplitMix(seed: seed)
@@ -155,6 +157,7 @@ private struct TracePair {
                 }
             note("\(command.map { $0.prefix(40) })")
             try world.ask(.holder, command)
+            hidden.append(text.key)
         }
     }
 
@@ -195,7 +198,10 @@ private struct TracePair {
 
     /// The observer uses a verb.
     private mutating func observe() throws {
-        let verb = Verb.Name.allCases[draw(Verb.Name.allCases.count)]
+        // Most verbs of Redis do not look at more than one key; our own do.
+        let own = Verb.Name.allCases.filter { $0.rawValue.hasPrefix("state.") }
+        let verbs = draw(2) == 0 ? own : Verb.Name.allCases
+        let verb = verbs[draw(verbs.count)]
         let rows =
             (kind == .administrator ? verb.administratorRows : verb.visibilityRows)
             .filter { !$0.hasAmounts }
@@ -235,6 +241,10 @@ private struct TracePair {
 
     /// A prefix and a key below it; a name that is created is none that may be taken.
     private mutating func names(creates: Bool) -> (area: String, key: String) {
+        if !creates, !hidden.isEmpty, draw(2) == 0 {
+            let key = hidden[draw(hidden.count)]
+            return (String(key[...(key.firstIndex(of: "/") ?? key.startIndex)]), key)
+        }
         let area = ["own/", "typed/", "drop/", "shut/", "mid/", "free/"][draw(6)]
         let letters = creates && area != "shut/" ? ["b"] : ["b", "s", "t"]
         return (area, "\(area)\(letters[draw(letters.count)])\(draw(6))")
