@@ -35,7 +35,7 @@ struct UserNamespaceTests {
         daemon = try Daemon(
             ["--config", file],
             directory: directory,
-            launcher: ["/usr/bin/env", "unshare", "--user", "--map-root-user"]
+            launcher: ["unshare", "--user", "--map-root-user"]
         )
         a = try #require(TestUser(TestUser.names[0]))
         b = try #require(TestUser(TestUser.names[1]))
