@@ -166,6 +166,25 @@ mutants=(
     "Sources/StateServer/Commands/CommandContext.swift"
     's/if core.transaction.awaitsCluster, try isOffered() {/if core.transaction.awaitsCluster, try isOffered() { offer = nil/'
     "STATED_TEST=1" "ClusterWriteTests"
+
+    # As root: they need other users.
+    "hidden-pushed"
+    "nobody learns what rules hide: a watch gets entries of other owners"
+    "Sources/StateEngine/Watching/Watcher+Advancing.swift"
+    's/visibility(of: subject).mayReveal(.watch, about: record)/visibility(of: subject).mayEverReveal(.watch, about: record.key)/'
+    "STATED_TRACES=400" "NonInterferenceTests"
+
+    "hidden-past"
+    "nobody learns what rules hide: the history of a key has values of other owners"
+    "Sources/StateServer/History/KeyHistoryJob.swift"
+    's/view.mayReveal(.read, about: change) else { return 0 }/view.mayEverReveal(.read, about: change.key) else { return 0 }/'
+    "STATED_TRACES=400" "NonInterferenceTests"
+
+    "hidden-counted"
+    "nobody learns what rules hide: a check of the values counts hidden ones"
+    "Sources/StateServer/Commands/RuleCommands.swift"
+    's/if visibility.mayReveal(.read, about: record) { take(record, core) }/_ = visibility; take(record, core)/'
+    "STATED_TRACES=400" "NonInterferenceTests"
 )
 
 # check_mutants: says of which mutants a file is as it was, without a build. What the source no longer has, none of them breaks.

@@ -36,6 +36,19 @@ package enum UTF8Sequence {
         return Unicode.Scalar(value).flatMap { $0.misleads ? $0 : nil }
     }
 
+    /// Whether all of the bytes are UTF-8 that is shown as what it is: see `Unicode.Scalar.misleads`.
+    package static func isPlain(_ bytes: Bytes) -> Bool {
+        var index = 0
+        while index < bytes.count {
+            let length = length(in: bytes, at: index)
+            guard length > 0, misleading(in: bytes, at: index, length: length) == nil else {
+                return false
+            }
+            index += length
+        }
+        return true
+    }
+
     /// Whether all of the bytes are UTF-8.
     package static func isValid(_ bytes: Bytes) -> Bool { invalidPlace(bytes) == nil }
 

@@ -121,8 +121,8 @@ public struct StateError: Error, Hashable, Sendable {
     }
 
     /// Text that is safe on a terminal and in a log, whoever it comes from: control characters,
-    /// line ends, and characters that change the direction of writing are shown as `\xNN`, byte by
-    /// byte.
+    /// line ends, and characters that are not seen or change the direction of writing are shown as
+    /// `\xNN`, byte by byte.
     ///
     /// - Complexity: O(*n*) in the bytes of the text.
     package static func printable(_ text: String) -> String {
@@ -142,11 +142,22 @@ public struct StateError: Error, Hashable, Sendable {
 }
 
 extension Unicode.Scalar {
-    /// Whether it changes how the text around it is shown: a control character (C0, delete, C1),
-    /// the end of a line or paragraph, or one that changes the direction of writing.
+    /// Whether it changes how the text around it is shown, or is not seen at all: a control
+    /// character (C0, delete, C1), the end of a line or paragraph, or one that Unicode lets a program
+    /// leave out (`Default_Ignorable_Code_Point`), such as those that change the direction of
+    /// writing.
+    ///
+    /// Also U+200C and U+200D, which join letters and emoji, and variation selectors: two names that
+    /// differ in them alone look the same. What is escaped can be read back; what is shown as it is
+    /// cannot be told from another name.
+    /// https://www.unicode.org/Public/UCD/latest/ucd/DerivedCoreProperties.txt
     package var misleads: Bool {
         switch value {
-        case 0..<0x20, 0x7F..<0xA0, 0x061C, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069: true
+        case 0..<0x20, 0x7F..<0xA0, 0x2028, 0x2029: true
+        case 0xAD, 0x034F, 0x061C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B...0x180F: true
+        case 0x200B...0x200F, 0x202A...0x202E, 0x2060...0x206F, 0x3164, 0xFE00...0xFE0F: true
+        case 0xFEFF, 0xFFA0, 0xFFF0...0xFFFB, 0x1BCA0...0x1BCA3, 0x1D173...0x1D17A: true
+        case 0xE0000...0xE0FFF: true
         default: false
         }
     }

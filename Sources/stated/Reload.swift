@@ -40,7 +40,7 @@ final class Reload: @unchecked Sendable {
     var source: ConfigurationSource {
         ConfigurationSource(
             read: { (wait) throws(StateError) in try self.read(wait) },
-            preview: { (wait) throws(StateError) in try self.preview(wait) },
+            preview: { (wait, subject) throws(StateError) in try self.preview(wait, subject) },
             onEnd: { self.end($0) }
         )
     }
@@ -95,19 +95,34 @@ final class Reload: @unchecked Sendable {
     // MARK: Preview
 
     /// On a thread of its own.
-    private func preview(_ wait: ReloadWait) throws(StateError) -> ReloadPreview {
+    private func preview(
+        _ wait: ReloadWait,
+        _ subject: Subject
+    ) throws(StateError) -> ReloadPreview {
         let findings = ConfigurationFindings(wait)
         var preview = ReloadPreview()
+        var sights = [visibility(running, of: subject)]
         do throws(StateError) {
             let options = try readOptions(findings)
-            preview.report = running.changes(to: options, locations)
-            check(options.configuration.rules.byKey, &preview)
+            sights.append(visibility(options, of: subject))
+            preview.report = running.changes(to: options, locations).shown(to: sights)
+            check(options.configuration.rules.byKey, sights, &preview)
         } catch {
             preview.errors = findings.errors.map { [$0.message] + $0.details }
             if preview.errors.isEmpty { preview.errors = [[error.message]] }
         }
         preview.warnings = findings.warnings.map { [$0.message] + $0.details }
+        if !sights.allSatisfy(\.showsEverything) {
+            preview.errors = preview.errors.map { _ in [StateError.hiddenFault] }
+            preview.warnings = preview.warnings.map { _ in [StateError.hiddenFault] }
+        }
         return preview
+    }
+
+    /// What a subject may see by the rules of a configuration, for the thread of a preview.
+    private func visibility(_ options: Options, of subject: Subject) -> Visibility {
+        // The loop uses the table itself.
+        Visibility(restricting: subject, KeyRules(copying: options.configuration.rules.byKey))
     }
 
     /// How long clients wait at once while stored values are checked.
@@ -116,7 +131,11 @@ final class Reload: @unchecked Sendable {
     private static let refusedLimit = 100
 
     /// Checks the stored values under other rules, which nobody else uses.
-    private func check(_ byKey: KeyRules, _ preview: inout ReloadPreview) {
+    private func check(
+        _ byKey: KeyRules,
+        _ sights: [Visibility],
+        _ preview: inout ReloadPreview
+    ) {
         var next: [UInt8]?
         repeat {
             let start = clinux_monotonic_nanoseconds()
@@ -124,7 +143,9 @@ final class Reload: @unchecked Sendable {
                 func page(_ bound: Bytes?) -> [UInt8]? {
                     var end: [UInt8]?
                     core.forEachDurable(PatternSet([.everything]), after: bound) { record in
-                        Reload.check(record, byKey, &preview)
+                        if sights.allSatisfy({ $0.mayReveal(.read, about: record) }) {
+                            Reload.check(record, byKey, &preview)
+                        }
                         guard clinux_monotonic_nanoseconds() - start > Reload.turnNanoseconds
                         else { return true }
                         end = Array(record.key)
@@ -210,6 +231,7 @@ extension ReloadReport {
 
 extension ReloadReport.Change {
     fileprivate var summary: String {
+        let (old, new) = isLogged ? (old, new) : (withoutValues.old, withoutValues.new)
         let place = rule == 0 ? "" : "rule \(rule) (\(String(decoding: keys, as: UTF8.self))) "
         return "\(place)\(option): \(old ?? "none") → \(new ?? "none")"
     }

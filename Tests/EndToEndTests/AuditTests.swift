@@ -36,7 +36,38 @@ struct AuditTests {
         #expect(lines.count == 2, "\(lines)")
         #expect(lines[0].contains("audit: set at revision 1 \(who)"))
         #expect(lines[1].contains("audit: deleted at revision 3 \(who)"))
-        #expect(lines.allSatisfy { $0.hasSuffix(" (statectl), rule 1, line 2: key 'network/a'") })
+        #expect(lines.allSatisfy { $0.hasSuffix(" ('statectl'), rule 1, line 2: key 'network/a'") })
+    }
+
+    @Test(arguments: [
+        ("a\u{202E}b", #"('a\xE2\x80\xAEb')"#), ("a), rule 9, l", "('a), rule 9, l')"),
+        ("a'), rule 9, (b", #"('a\x27), rule 9, (b')"#), (#"a\x27)"#, #"('a\x5Cx27)')"#),
+    ])
+    func `a process cannot imitate the rest of a line by its name`(
+        name: String,
+        shown: String
+    )
+        throws
+    {
+        let file = directory.path(of: "client.py")
+        try write(
+            Array(
+                """
+                import ctypes, socket, sys
+                ctypes.CDLL(None).prctl(15, sys.argv[2].encode("utf-8", "surrogateescape"), 0, 0, 0)
+                peer = socket.socket(socket.AF_UNIX)
+                peer.connect(sys.argv[1])
+                peer.sendall(b"SET network/a 1\\r\\n")
+                assert peer.recv(5) == b"+OK\\r\\n"
+                """.utf8
+            ),
+            to: file
+        )
+        let result = try runCommand("python3", [file, daemon.socketPath, name])
+        #expect(result.exitCode == 0, "\(result)")
+        try daemon.stop()
+        #expect(lines.count == 1 && lines[0].contains(shown), "\(lines)")
+        #expect(lines[0].hasSuffix(", rule 1, line 2: key 'network/a'"))
     }
 
     @Test func `a long key is whole, and what a key says is at the end`() throws {

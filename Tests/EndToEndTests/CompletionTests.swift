@@ -49,6 +49,11 @@ struct CompletionTests {
         #expect(try offered("get", "none") == [])
     }
 
+    @Test func `a name that a shell would show as another one is not offered`() throws {
+        try set("me/a\u{202E}b", "me/a\u{200B}b", "me/a\u{E0041}b", "me/ab")
+        #expect(try offered("get", "me/") == ["wme/ab"])
+    }
+
     @Test func `verbs and options are those of the help`() throws {
         #expect(try offered("heal") == ["whealth"])
         #expect(try offered("check") == ["wcheck", "wcheck-config"])

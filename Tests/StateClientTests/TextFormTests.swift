@@ -22,6 +22,33 @@ struct EscapedTextTests {
         #expect(escaped(Array(value.utf8)) == Array(text.utf8))
     }
 
+    /// Spaces of no width, joiners, marks of direction, a variation selector, a byte order mark, tags, fillers.
+    @Test(arguments: [
+        "\u{200B}", "\u{200C}", "\u{200D}", "\u{202E}", "\u{2066}", "\u{FEFF}", "\u{FE0F}",
+        "\u{2060}",
+        "\u{AD}", "\u{34F}", "\u{3164}", "\u{180E}", "\u{E0001}", "\u{E0041}", "\u{E01EF}",
+    ])
+    func `what is not seen is escaped, so that names that differ look different`(invisible: String)
+    {
+        let value = "ad\(invisible)min"
+        let shown = invisible.utf8.map { "\\x" + String($0, radix: 16, uppercase: true) }.joined()
+        #expect(String(decoding: escaped(Array(value.utf8)), as: UTF8.self) == "ad\(shown)min")
+        #expect(
+            escaped(Array(value.utf8)).withUnsafeBytes { EscapedText.decoded($0) }
+                == Array(value.utf8)
+        )
+        #expect(StateError.printable(value) == "ad\(shown)min")
+        let line: JSONLine = ["key": .text(value)]
+        let units = value.utf16.dropFirst(2).dropLast(3)
+            .map {
+                "\\u" + String(repeating: "0", count: 4 - String($0, radix: 16).count)
+                    + String($0, radix: 16)
+            }
+        #expect(
+            String(decoding: line.line, as: UTF8.self) == "{\"key\":\"ad\(units.joined())min\"}\n"
+        )
+    }
+
     @Test func `bytes that are not UTF-8 are escaped one by one`() {
         // A lone C1 byte, an overlong slash, a surrogate, a cut sequence.
         let bytes: [UInt8] = [0x9B, 0xC0, 0xAF, 0xED, 0xA0, 0x80, 0xE2, 0x82]

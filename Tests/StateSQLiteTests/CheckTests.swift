@@ -71,6 +71,13 @@ struct CheckTests {
         ),
         ("UPDATE meta SET value = 'x' WHERE name = 'rows at a clean stop'", "does not match"),
         ("DROP VIEW entries", "entries is missing"),
+        (
+            "CREATE TRIGGER t AFTER INSERT ON history BEGIN DELETE FROM meta WHERE 0; END",
+            "it has the trigger 't', which stated has not made; remove it with DROP in sqlite3"
+        ),
+        ("CREATE INDEX i ON history(key)", "it has the index 'i', which stated has not made"),
+        ("CREATE TABLE other(a)", "it has the table 'other', which stated has not made"),
+        ("CREATE VIEW other AS SELECT 1", "it has the view 'other', which stated has not made"),
     ])
     func `what was altered is found and named`(sql: String, finding: String) throws {
         try store.fill(soundChanges(30))

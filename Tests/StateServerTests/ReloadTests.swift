@@ -33,7 +33,7 @@ struct ReloadTests {
                 if step == .refuse { throw StateError(.tooBig, "a directory is missing") }
                 return { core, options in step.apply(core, &options) }
             },
-            preview: { (_) throws(StateError) in
+            preview: { (_, _) throws(StateError) in
                 var preview = ReloadPreview()
                 preview.errors = rest.update { $0.isEmpty } ? [["f:1:2: no", "  1 | x"]] : []
                 preview.report.changed = [.init(option: "o", old: nil, new: "1")]

@@ -44,6 +44,23 @@ struct TrackingTests {
         #expect(try second.ask(broadcast(60)) == .simple("OK"))
     }
 
+    @Test(arguments: ["ON", "ON BCAST PREFIX quiet/", "ON OPTOUT"])
+    func `a copy of a key that may be read and not watched is void when it changes`(
+        options: String
+    ) throws {
+        let stage = try AccessStage(
+            #"{"keys": "quiet/", "watch": ["other"]}, {"keys": "secret/", "read": ["other"]}"#
+        )
+        try stage.set("quiet/k", "1")
+        let peer = try stage.connect()
+        #expect(try peer.ask("CLIENT TRACKING \(options)") == .simple("OK"))
+        #expect(try peer.ask("GET quiet/k").textValue == "1")
+        try stage.set("secret/k", "1")
+        try stage.set("quiet/k", "2")
+        #expect(invalidated(try peer.next()) == ["quiet/k"])
+        #expect(try peer.ask("GET quiet/k").textValue == "2")
+    }
+
     @Test(arguments: [["CLIENT TRACKING OFF"], ["CLIENT TRACKING OFF", "GET b"], ["RESET"]])
     func `nothing is kept of a client whose transaction has ended its tracking`(
         ending: [String]

@@ -41,6 +41,31 @@ struct WatchQuotaTests {
         #expect(try begins(third, "free/z"))
     }
 
+    @Test(arguments: ["/", "*", "s*", "se*n/*", "seen/", "seen/a*", "free/ seen/", "*x"])
+    func `a wider pattern counts for the rule of the keys that it shows`(pattern: String) throws {
+        let stage = try AccessStage(
+            #"{"keys": "seen/", "limits": {"watches": 1}}, {"keys": "free/", "limits": {"watches": 9}}"#
+        )
+        let peer = try stage.connect()
+        #expect(try begins(peer, pattern))
+        #expect(!(try begins(peer, "seen/b")))
+        #expect(!(try begins(peer, pattern)))
+        #expect(try begins(peer, "free/b"))
+        #expect(try peer.ask("STATE.UNWATCH 1").shown == "+OK")
+        #expect(try begins(peer, "seen/b"))
+        #expect(!(try begins(peer, pattern)))
+    }
+
+    @Test func `a watch of many prefixes costs as much beside many rules as beside few`() throws {
+        let rules = (0..<5_000).map { #"{"keys": "s/\#($0)/x", "limits": {"watches": 1000}}"# }
+        let stage = try AccessStage(rules.joined(separator: ", "))
+        let patterns =
+            (0..<100).map { "s/\($0)/" }
+            + (1..<890).map { String(repeating: "s", count: $0) + "/" }
+        let reply = try stage.connect().ask("STATE.WATCH " + patterns.joined(separator: " "))
+        #expect(reply["watch"] != nil, "\(reply.shown.prefix(200))")
+    }
+
     @Test func `a watch of many patterns costs as much beside many others as alone`() throws {
         let stage = try AccessStage(#"{"keys": "seen/", "softLimits": {"watches": 1000000}}"#)
         for client in 0..<5 {

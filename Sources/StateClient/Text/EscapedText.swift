@@ -4,8 +4,8 @@ package import StateModel
 /// Bytes as one line of text that is safe on a terminal.
 ///
 /// `\` is written `\\`, a newline `\n`, a tab `\t`. Other control characters (C0, delete, C1),
-/// characters that change the direction of writing, and bytes that are not UTF-8 are written
-/// `\xNN`, byte by byte. ``decoded(_:)`` restores the exact bytes.
+/// characters that are not seen or change the direction of writing, and bytes that are not UTF-8 are
+/// written `\xNN`, byte by byte. ``decoded(_:)`` restores the exact bytes.
 package enum EscapedText {
     /// Appends the escaped form of `bytes`.
     package static func append(_ bytes: Bytes, to text: inout [UInt8]) {

@@ -4,8 +4,8 @@ import StateModel
 /// A JSON object on one line, made field by field:
 /// `{"revision":12,"key":"audio/volume","value":"0.7"}`.
 ///
-/// UTF-8 is written as it is, except for `"`, `\`, control characters and characters that change
-/// the direction of writing.
+/// UTF-8 is written as it is, except for `"`, `\`, control characters and characters that are not
+/// seen or change the direction of writing.
 package struct JSONLine: Sendable, ExpressibleByDictionaryLiteral {
     /// The value of a field.
     package enum Field: Sendable {
@@ -97,17 +97,19 @@ package struct JSONLine: Sendable, ExpressibleByDictionaryLiteral {
         text.append(UInt8(ascii: "\""))
     }
 
-    /// Appends a scalar of the basic plane as an escape.
+    /// Appends a scalar as an escape, or as two if it is above the basic plane.
     private mutating func appendEscape(_ scalar: Unicode.Scalar) {
         switch scalar {
         case "\n": text += "\\n".utf8
         case "\t": text += "\\t".utf8
         case "\r": text += "\\r".utf8
         default:
-            text += "\\u".utf8
-            for shift: UInt32 in [12, 8, 4, 0] {
-                let digit = UInt8(scalar.value >> shift & 15)
-                text.append(Hexadecimal.digit(digit, upperCase: false))
+            for unit in UTF16.encode(scalar) ?? UTF16.encodedReplacementCharacter {
+                text += "\\u".utf8
+                for shift: UInt16 in [12, 8, 4, 0] {
+                    let digit = UInt8(unit >> shift & 15)
+                    text.append(Hexadecimal.digit(digit, upperCase: false))
+                }
             }
         }
     }

@@ -126,7 +126,7 @@ package struct AccessDenial: Hashable, Sendable {
     package func error(_ what: String, _ subject: Subject) -> StateError {
         StateError(
             .noPermission,
-            "\(what): uid \(subject.uid) may not \(action.sentence) (\(place), \(action.rawValue))"
+            "\(what): \(subject.name) may not \(action.sentence) (\(place), \(action.rawValue))"
         )
     }
 
@@ -182,8 +182,10 @@ package struct AccessList: Sendable {
     ///
     /// - Complexity: O(*n*) in the users, groups and units of the rule.
     package func means(_ subject: Subject, owner: UInt32?) -> Bool {
-        if namesOwner, owner == subject.uid { return true }
-        if users.contains(subject.uid) { return true }
+        if subject.isMapped {
+            if namesOwner, owner == subject.uid { return true }
+            if users.contains(subject.uid) { return true }
+        }
         if groups.contains(where: { subject.groups.contains($0) }) { return true }
         return !units.isEmpty && subject.unit.map { units.contains($0) } ?? false
     }

@@ -50,6 +50,9 @@ package final class KeyRules: @unchecked Sendable {
     package var standards = StandardValues()
     /// The patterns of the rules that have changes logged; set by the creator of the rules.
     package var audits: [AuditedPattern] = []
+    /// The patterns of the rules that limit watches, in the order of their literal parts; set by the
+    /// creator of the rules.
+    package var watchLimits: [Pattern] = []
     /// The usage of each rule's keys; empty if no rule limits it.
     let usages: [KeyUsage]
     let texts: any RuleTexts
@@ -99,6 +102,7 @@ package final class KeyRules: @unchecked Sendable {
         (memoryPatterns, deferredPatterns) = (rules.memoryPatterns, rules.deferredPatterns)
         (lifetimes, retentions) = (rules.lifetimes, rules.retentions)
         (standards, audits) = (rules.standards, rules.audits)
+        watchLimits = rules.watchLimits
         texts = rules.texts
     }
 

@@ -26,18 +26,27 @@ extension KeyspaceCore {
 
     /// What a subject may see; nil sees everything.
     package func visibility(of subject: Subject?) -> Visibility {
-        guard let subject, let subject = restriction(of: subject), let rules else {
-            return .everything
-        }
-        return Visibility(subject, rules)
+        guard let subject, let rules else { return .everything }
+        return Visibility(restricting: subject, rules)
     }
 
-    /// Who may see something that is named like a key; nil: everybody.
-    package func audience(of key: Bytes, _ target: AccessTarget) -> Audience? {
+    /// Who may see something that is named like a key.
+    ///
+    /// - Parameters:
+    ///   - key: The name.
+    ///   - action: ``KeyAction/watch`` for what a watch shows, ``KeyAction/read`` for what a read
+    ///     would show as well.
+    ///   - target: What it is.
+    /// - Returns: Nil if it is everybody.
+    package func audience(
+        of key: Bytes,
+        _ action: KeyAction = .watch,
+        _ target: AccessTarget
+    ) -> Audience? {
         guard let rules, rules.limitsAccess, let rule = rules.rule(for: key),
-            rule.access.limitsSight
+            action == .read ? rule.access.limitsReading : rule.access.limitsSight
         else { return nil }
-        return Audience(rule, target)
+        return Audience(rule, action, target)
     }
 
     /// The newest version of `key` as `subject` sees it; nil if it is absent or hidden.

@@ -13,6 +13,9 @@ package enum AccessTarget {
 /// The requester, as the kernel reports the peer of a socket.
 package final class Subject: Sendable {
     package let uid: UInt32
+    /// Whether ``uid`` is that of one user; if not, it stands for all users that the daemon's user
+    /// namespace does not map, and is nobody's.
+    package let isMapped: Bool
     /// The primary group and the supplementary ones.
     package let groups: Set<UInt32>
     /// The unit of systemd that it runs in, such as `app.service`; nil if there is none.
@@ -20,11 +23,27 @@ package final class Subject: Sendable {
     /// Whether it is root or the daemon's own user, whom no rule restricts.
     package let isPrivileged: Bool
 
-    package init(uid: UInt32, groups: Set<UInt32>, unit: String? = nil, isPrivileged: Bool) {
-        self.uid = uid
+    package init(
+        uid: UInt32,
+        isMapped: Bool = true,
+        groups: Set<UInt32>,
+        unit: String? = nil,
+        isPrivileged: Bool
+    ) {
+        (self.uid, self.isMapped) = (uid, isMapped)
         self.unit = unit
         self.groups = groups
         self.isPrivileged = isPrivileged
+    }
+
+    /// Whether it is the user of this number.
+    package func isUser(_ uid: UInt32) -> Bool { self.uid == uid && isMapped }
+
+    /// The user, for messages.
+    package var name: String {
+        isMapped
+            ? "uid \(uid)"
+            : "uid \(uid), which is no user: this user namespace does not map who connected,"
     }
 }
 
@@ -47,8 +66,8 @@ package enum Principal: Hashable, Sendable {
     package func means(_ subject: Subject, owner: UInt32?) -> Bool {
         switch self {
         case .everybody: true
-        case .owner: owner == subject.uid
-        case .user(let uid, _): subject.uid == uid
+        case .owner: owner.map { subject.isUser($0) } ?? false
+        case .user(let uid, _): subject.isUser(uid)
         case .group(let gid, _): subject.groups.contains(gid)
         case .unit(let name): subject.unit == name
         }

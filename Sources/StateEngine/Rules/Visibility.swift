@@ -17,11 +17,23 @@ package struct Visibility: @unchecked Sendable {
 
     private init() { (subject, rules) = (nil, nil) }
 
+    /// What everybody may see, whoever it is: ask it with ``AccessTarget/unowned``.
+    package static func ofEverybody(_ rules: KeyRules) -> Visibility {
+        // No user has this uid: it means "no user" to chown and setresuid.
+        Visibility(Subject(uid: .max, groups: [], isPrivileged: false), rules)
+    }
+
     /// - Parameters:
     ///   - subject: Who sees.
     ///   - rules: The rules that hide keys from it.
     package init(_ subject: Subject, _ rules: KeyRules) {
         (self.subject, self.rules) = (subject, rules)
+    }
+
+    /// The same, if the rules may restrict the subject.
+    package init(restricting subject: Subject, _ rules: KeyRules) {
+        let isRestricted = !subject.isPrivileged && rules.limitsAccess
+        (self.subject, self.rules) = isRestricted ? (subject, rules) : (nil, nil)
     }
 
     /// Whether the subject may see a version of a key.
@@ -60,28 +72,64 @@ package struct Visibility: @unchecked Sendable {
         return rules.showsEverything(to: subject)
     }
 
+    /// Whether the subject may know what a pattern says: some key that matches may be read.
+    package func mayReveal(patternOf pattern: Pattern, _ target: AccessTarget = .any) -> Bool {
+        guard rules != nil, subject != nil else { return true }
+        return pattern.examples.contains { key in
+            key.withUnsafeBytes { mayEverReveal(.read, about: $0, target) }
+        }
+    }
+
+    /// How much of a rule the subject may see.
+    ///
+    /// - Parameters:
+    ///   - keys: The pattern of the rule.
+    ///   - target: ``AccessTarget/unowned`` for readers of whom nothing is known.
+    /// - Returns: The part.
+    package func part(
+        ofRuleFor keys: [UInt8],
+        _ target: AccessTarget = .any
+    ) -> VisiblePart {
+        guard rules != nil, subject != nil else { return .everything }
+        let read = keys.withUnsafeBytes { bytes in
+            Result { () throws(StateError) in try Pattern(bytes) }
+        }
+        guard case .success(let pattern) = read else { return .nothing }
+        if mayReveal(patternOf: pattern, target) { return .everything }
+        return pattern.kind == .key ? .nothing : .withoutValues
+    }
+
     /// A rule as the subject may see it: without values of keys that it may not read; nil if the
     /// rule names such a key.
     package func shown(_ rule: RuleDescription) -> RuleDescription? {
-        guard rules != nil else { return rule }
-        let read = rule.keys.withUnsafeBytes { bytes in
-            Result { () throws(StateError) in try Pattern(bytes) }
+        switch part(ofRuleFor: rule.keys) {
+        case .everything: return rule
+        case .nothing: return nil
+        case .withoutValues:
+            var shown = rule
+            shown.options.removeAll { VisiblePart.hasValues(option: $0.name) }
+            return shown
         }
-        guard case .success(let pattern) = read else { return nil }
-        let mayRead = pattern.examples.contains { key in
-            key.withUnsafeBytes { mayEverReveal(.read, about: $0) }
-        }
-        guard !mayRead else { return rule }
-        guard pattern.kind != .key else { return nil }
-        var shown = rule
-        shown.options.removeAll { $0.name == "default" || $0.name == "schema" }
-        return shown
+    }
+}
+
+/// How much of a rule somebody may see.
+package enum VisiblePart: Comparable {
+    /// The rule names a key that is hidden.
+    case nothing
+    /// All but options that have values of keys.
+    case withoutValues
+    case everything
+
+    /// Whether an option of a rule has values of its keys, or says what they may be.
+    package static func hasValues(option name: String) -> Bool {
+        name == "default" || name == "schema"
     }
 }
 
 extension Pattern {
-    /// Keys that match, to test access to a pattern; none if a glob is too complicated.
-    fileprivate var examples: [[UInt8]] {
+    /// Keys that match, to find the rules of a pattern; none if a glob is too complicated.
+    package var examples: [[UInt8]] {
         let examples: [[UInt8]] =
             switch kind {
             case .key: [literal]
@@ -120,14 +168,15 @@ extension Pattern {
 /// Who may see one thing, if not everybody may: like ``Visibility``, but for many subjects.
 package struct Audience {
     private let rule: KeyRule
+    private let action: KeyAction
     private let target: AccessTarget
 
-    init(_ rule: KeyRule, _ target: AccessTarget) {
-        (self.rule, self.target) = (rule, target)
+    init(_ rule: KeyRule, _ action: KeyAction, _ target: AccessTarget) {
+        (self.rule, self.action, self.target) = (rule, action, target)
     }
 
     package func admits(_ subject: Subject) -> Bool {
-        subject.isPrivileged || rule.access.allows(.watch, subject, target)
+        subject.isPrivileged || rule.access.allows(action, subject, target)
     }
 }
 

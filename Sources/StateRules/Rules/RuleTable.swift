@@ -56,6 +56,10 @@ package struct RuleTable: Sendable {
                 }
             }
         }
+        byKey.watchLimits = rules.filter {
+            $0.limits[.watches] != nil || $0.softLimits[.watches] != nil
+        }
+        .flatMap(\.keys).sorted { $0.literal.lexicographicallyPrecedes($1.literal) }
         byKey.audits = rules.filter { $0.audit ?? .nothing != .nothing }.flatMap { rule in
             rule.keys.map { AuditedPattern($0, rule.place, includesReads: rule.audit == .reads) }
         }

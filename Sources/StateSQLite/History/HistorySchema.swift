@@ -184,6 +184,27 @@ package enum HistorySchema {
                 )
             }
         }
+        // A trigger changes what is stored; other additions only take room.
+        try checkAdditions(connection, of: "trigger")
+    }
+
+    /// Refuses what somebody else has added, of the types that the glob means.
+    ///
+    /// SQLite's own tables, such as those of ANALYZE, begin with `sqlite_`.
+    static func checkAdditions(_ connection: SQLiteConnection, of types: String) throws {
+        let added = try connection.text(
+            """
+            SELECT type || ' ' || quote(name) FROM sqlite_schema WHERE type GLOB '\(types)'
+            AND name NOT IN('history', 'meta', 'entries') AND name NOT GLOB 'sqlite_*' LIMIT 1
+            """
+        )
+        guard added.isEmpty else {
+            throw StateError.damaged(
+                connection.path,
+                "it has the \(StateError.printable(added)), which stated has not made; remove it with "
+                    + "DROP in sqlite3"
+            )
+        }
     }
 
     private static func checkFormat(_ stored: Int64, of path: String) throws(StateError) {

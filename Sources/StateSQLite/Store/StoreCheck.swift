@@ -60,7 +60,10 @@ package final class StoreCheck {
             let stamp = StoreStamp(reading: location.stamp)
             let store = try ObservedStore(location, under: lock)
             try HistorySchema.checkHeader(of: store.connection)
-            try note { try HistorySchema.check(store.connection) }
+            try note {
+                try HistorySchema.check(store.connection)
+                try HistorySchema.checkAdditions(store.connection, of: "*")
+            }
             try note { try quickCheck(store.connection) }
             try note { try checkMeta(StoreMetadata(store.connection)) }
             try note { try checkRows(store.connection, isBesideOwner: store.owner != nil) }

@@ -25,12 +25,12 @@ struct ChannelKey {
 extension KeyspaceCore {
     /// Who may receive the messages of a channel; nil: everybody.
     func audience(ofChannel name: Bytes) -> Audience? {
-        audience(of: ChannelKey(name).bytes, .unowned)
+        audience(of: ChannelKey(name).bytes, .watch, .unowned)
     }
 
     /// Who may see a change; nil: everybody.
-    func audience(of change: Record) -> Audience? {
-        audience(of: change.key, .entry(owner: change.owner))
+    func audience(of change: Record, _ action: KeyAction = .watch) -> Audience? {
+        audience(of: change.key, action, .entry(owner: change.owner))
     }
 }
 

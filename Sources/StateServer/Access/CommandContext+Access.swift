@@ -24,7 +24,7 @@ extension CommandContext {
         core.admission.lastDenial = denial
         throw StateError(
             .noPermission,
-            "\(what) needs admin rights, which uid \(connection.peer.uid) does not have "
+            "\(what) needs admin rights, which \(connection.subject.name) does not have "
                 + "(\(denial.place), admin)"
         )
     }
@@ -33,7 +33,12 @@ extension CommandContext {
     var isAdmin: Bool { core.adminDenial(of: connection.subject) == nil }
 
     /// Whether the connection may see another one: of its own user, or as an administrator.
-    func maySee(_ other: Connection) -> Bool { other.peer.uid == connection.peer.uid || isAdmin }
+    func maySee(_ other: Connection) -> Bool { connection.isOfSameUser(as: other) || isAdmin }
+
+    /// Whether the connection may see what another one's pattern says.
+    func mayName(_ pattern: Pattern) -> Bool {
+        core.visibility(of: connection.subject).mayReveal(patternOf: pattern)
+    }
 
     /// Whether sums over all keys reveal no hidden keys to the connection.
     var showsEverything: Bool { core.visibility(of: connection.subject).showsEverything }
@@ -54,5 +59,20 @@ extension CommandContext {
                 try core.require(.admin, ofSeen: key, for: subject)
             }
         }
+    }
+}
+
+extension Connection {
+    /// Whether both belong to one user.
+    func isOfSameUser(as other: Connection) -> Bool {
+        self === other || subject.isUser(other.peer.uid)
+    }
+
+    /// Refuses what belongs to a user, if nobody knows who it is.
+    ///
+    /// - Throws: ``StateError/Code/noPermission``, naming `what`.
+    func requireUser(_ what: String) throws(StateError) {
+        guard !subject.isMapped else { return }
+        throw StateError(.noPermission, "\(what) would belong to \(subject.name) and is refused")
     }
 }

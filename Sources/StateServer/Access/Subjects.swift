@@ -8,26 +8,39 @@ import StateEngine
 struct Subjects {
     private var known: [UInt32: Subject] = [:]
     private let privileged: Set<UInt32>
+    private let namespace: UserNamespace
     /// Whether units are read: a third of what a connection costs, so only while a rule names one.
     var readsUnits = false
 
     /// The most users that are remembered at once.
     private static let capacity = 1_024
 
-    /// - Parameter privileged: The users whom no rule restricts.
-    init(privileged: Set<UInt32>) { self.privileged = privileged }
+    /// - Parameters:
+    ///   - privileged: The users whom no rule restricts.
+    ///   - namespace: The users that are told apart.
+    init(privileged: Set<UInt32>, in namespace: UserNamespace) {
+        (self.privileged, self.namespace) = (privileged, namespace)
+    }
 
     /// The subject of `peer`, with the groups that it had when it connected, and the unit that its
     /// process is in now.
     mutating func subject(of peer: clinux_peer, on descriptor: Int32) -> Subject {
-        let isPrivileged = privileged.contains(peer.uid)
+        let isMapped = peer.uid != namespace.overflowUser
+        let isPrivileged = isMapped && privileged.contains(peer.uid)
         // The groups of a privileged user do not matter.
-        let groups = isPrivileged ? [peer.gid] : Subjects.groups(of: peer, descriptor)
+        var groups = isPrivileged ? [peer.gid] : Subjects.groups(of: peer, descriptor)
+        if let overflowGroup = namespace.overflowGroup { groups.remove(overflowGroup) }
         let unit = isPrivileged || !readsUnits ? nil : Subjects.unit(of: peer, descriptor)
         if let subject = known[peer.uid], subject.groups == groups, subject.unit == unit {
             return subject
         }
-        let subject = Subject(uid: peer.uid, groups: groups, unit: unit, isPrivileged: isPrivileged)
+        let subject = Subject(
+            uid: peer.uid,
+            isMapped: isMapped,
+            groups: groups,
+            unit: unit,
+            isPrivileged: isPrivileged
+        )
         if known.count >= Subjects.capacity { known.removeAll() }
         known[peer.uid] = subject
         return subject

@@ -54,7 +54,7 @@ final class Audit {
             .notice,
             .audit,
             "audit: \(operation) at revision \(revision) by uid \(cause.uid), pid \(cause.pid) "
-                + "(\(cause.command)), \(setting.rule): key \(key)",
+                + "(\(cause.command.shownAsCommand)), \(setting.rule): key \(key)",
             fields + [
                 .uid(cause.uid), .pid(cause.pid), .command(cause.command), .action(operation),
             ]

@@ -29,11 +29,13 @@ final class ClientQuotas {
 
     /// Refuses a watch if its uid has reached the limit for the keys of a rule.
     ///
-    /// A watch counts once for each rule that applies to the literal part of one of its patterns.
+    /// A watch counts once for each rule that applies to the literal part of one of its patterns, or
+    /// to keys below it.
     ///
     /// - Returns: The limits for which the watch counts.
     /// - Throws: ``StateError/Code/limit``, naming the uid, the number and the rule.
-    /// - Complexity: O(*n*) in the patterns, however many watches there are.
+    /// - Complexity: O(*n* log *n*) in the patterns, and O(*m*) in the rules that limit watches for
+    ///   each glob among them; however many watches there are.
     func checkWatches(
         _ patterns: PatternSet,
         of uid: UInt32,
@@ -143,15 +145,42 @@ struct WatchTally {
         if counts[uid]?.isEmpty ?? false { counts[uid] = nil }
     }
 
-    /// The rules that apply to the literal parts of the patterns and limit watches, each once.
+    /// The rules that apply to the patterns and limit watches, each once.
     static func rules(of patterns: PatternSet, in rules: KeyRules) -> [KeyRule] {
         var found: [KeyRule] = []
         var seen: Set<ObjectIdentifier> = []
-        for pattern in patterns.patterns {
-            guard let rule = pattern.literal.withUnsafeBytes({ rules.rule(for: $0) }),
+        func add(ruleOf key: [UInt8]) {
+            guard let rule = key.withUnsafeBytes({ rules.rule(for: $0) }),
                 !limits(of: rule).isEmpty, seen.insert(ObjectIdentifier(rule)).inserted
-            else { continue }
+            else { return }
             found.append(rule)
+        }
+        for pattern in patterns.patterns { add(ruleOf: pattern.literal) }
+        guard !rules.watchLimits.isEmpty else { return found }
+        for limited in limited(below: patterns, by: rules.watchLimits) {
+            if let key = limited.examples.first { add(ruleOf: key) }
+        }
+        return found
+    }
+
+    /// Those of `limited` that begin with the literal part of a wider pattern.
+    private static func limited(below patterns: PatternSet, by limited: [Pattern]) -> [Pattern] {
+        let wide = patterns.patterns.filter { $0.kind != .key }
+            .sorted { $0.literal.lexicographicallyPrecedes($1.literal) }
+        var found: [Pattern] = []
+        var covering: Pattern?
+        for pattern in wide {
+            // What a wider prefix covers was found with it.
+            if let covering, pattern.literal.starts(with: covering.literal) { continue }
+            if pattern.kind == .prefix { covering = pattern }
+            var (low, high) = (0, limited.count)
+            while low < high {
+                let middle = (low + high) / 2
+                let isBefore = limited[middle].literal.lexicographicallyPrecedes(pattern.literal)
+                if isBefore { low = middle + 1 } else { high = middle }
+            }
+            found += limited[low...].prefix { $0.literal.starts(with: pattern.literal) }
+                .filter { pattern.meets($0) }
         }
         return found
     }

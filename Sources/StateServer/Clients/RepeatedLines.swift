@@ -235,9 +235,23 @@ extension Connection {
     /// Whom a message is about.
     var logFields: [LogField] { [.uid(peer.uid), .pid(peer.pid), .command(peerCommand)] }
 
-    /// A process chooses its own name, so it is escaped: it must not look like another log line.
-    var shownPeerCommand: String {
-        var name = peerCommand
-        return name.withUTF8 { StateError.quoted(Bytes($0)) }
+    var shownPeerCommand: String { peerCommand.shownAsCommand }
+}
+
+extension String {
+    /// The name of a process in a line of the log.
+    ///
+    /// A process chooses its own name, so it is quoted, and can neither end the quotation nor look
+    /// like another line.
+    var shownAsCommand: String {
+        var name = ""
+        for scalar in unicodeScalars {
+            switch scalar {
+            case "'": name += "\\x27"
+            case "\\": name += "\\x5C"
+            default: name.unicodeScalars.append(scalar)
+            }
+        }
+        return "'\(StateError.printable(name))'"
     }
 }

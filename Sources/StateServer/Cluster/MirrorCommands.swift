@@ -92,7 +92,7 @@ struct MirrorCommands {
         _ mirror: Mirror,
         _ context: borrowing CommandContext
     ) throws(StateError) {
-        guard context.connection.peer.uid == mirror.options.user else {
+        guard context.connection.subject.isUser(mirror.options.user) else {
             throw StateError(
                 .noPermission,
                 "uid \(context.connection.peer.uid) is not the link of the cluster, which is uid "

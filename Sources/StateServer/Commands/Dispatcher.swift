@@ -54,7 +54,11 @@ final class Dispatcher {
             listings: services.listings
         )
         handlers = HandlerCommands(settings: settings, registry: services.registry)
-        rules = RuleCommands(configuration: services.configuration, settings: services.settings)
+        rules = RuleCommands(
+            configuration: services.configuration,
+            settings: settings,
+            listings: services.listings
+        )
         session = SessionCommands(services, watches, handlers)
         (report, administration) = (ReportCommands(services), AdministrationCommands(services))
         scripts = ScriptCommands(strings, state)
@@ -252,7 +256,7 @@ extension Dispatcher {
         case .stateRules: rules.list(context)
         case .stateDefaults(let pattern): try rules.listDefaults(pattern, context)
         case .stateCheck(let pattern, let after, let limit):
-            try rules.check(pattern, after, limit, context)
+            try rules.check(pattern, after, limit, &context)
         case .stateClaim(let claim): try state.claim(claim, &context)
         case .stateMirror(let step): try state.mirror.run(step, &context)
         case .stateChildren(let pattern, let after, let limit):

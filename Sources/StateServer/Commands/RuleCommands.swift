@@ -38,6 +38,7 @@ final class Configuration {
 struct RuleCommands {
     let configuration: Configuration
     let settings: Settings
+    let listings: Listings
 
     func reload(isDryRun: Bool, _ context: borrowing CommandContext) throws(StateError) {
         try context.requireAdmin("STATE.RELOAD")
@@ -142,25 +143,35 @@ struct RuleCommands {
         _ pattern: Bytes?,
         _ after: Bytes?,
         _ limit: Int,
-        _ context: borrowing CommandContext
+        _ context: inout CommandContext
     ) throws(StateError) {
-        // The reply contains the last checked key, which may be hidden from the user.
         if context.restriction != nil { try context.requireAdmin("STATE.CHECK") }
-        let core = context.core
         let patterns = PatternSet([
             try pattern.map { bytes throws(StateError) in try Pattern(bytes) } ?? .everything
         ])
-        var page = CheckPage(limit: limit, subject: context.restriction)
-        let bound = core.forEachDurable(
+        try context.requireSight(.read, of: patterns.patterns)
+        let listing = CheckListing(
             patterns,
-            after: after,
-            comparing: CheckPage.comparedByteCount
-        ) { page.take($0, core) }
-        let next = page.end ?? bound
+            after: after.map { Array($0) },
+            limit: limit,
+            visitLimit: context.execution?.visitsLeft ?? .max,
+            for: context.restriction
+        )
+        try listings.list(listing, &context) { [configuration] page, context in
+            RuleCommands.write(page, configuration, context)
+        }
+        context.execution?.visitsLeft -= listing.visitedCount
+    }
+
+    private static func write(
+        _ page: CheckListing,
+        _ configuration: Configuration,
+        _ context: borrowing CommandContext
+    ) {
         context.output.writeMap(4, context.version)
         context.output.writeField("checked", Int64(page.checkedCount))
         context.output.writeBulk("next")
-        if let next {
+        if let next = page.end {
             context.output.writeBulk(next)
         } else {
             context.output.writeNull(context.version)
@@ -169,7 +180,7 @@ struct RuleCommands {
         context.output.writeArray(page.refusedCount)
         context.output.append(page.rows.bytes)
         context.output.writeBulk("files")
-        let includesFiles = next == nil && context.connection.subject.isPrivileged
+        let includesFiles = page.end == nil && context.connection.subject.isPrivileged
         let files = includesFiles ? configuration.refusedFiles() : []
         context.output.writeArray(files.count)
         for file in files {
@@ -180,52 +191,103 @@ struct RuleCommands {
     }
 }
 
-/// The part of the values that is checked without making other clients wait.
-private struct CheckPage: ~Copyable {
-    /// How long a page takes, apart from its last value.
-    private static let nanoseconds: Int64 = 2_000_000
-    /// The most bytes of rows in a page.
+/// A page of the values that STATE.CHECK compares with the rules.
+///
+/// It ends at a key that its reader may read, behind a number of such keys: how many are hidden
+/// between them only takes time, which is that of slices.
+private final class CheckListing: SlicedListing {
+    /// The most bytes of rows in a page, apart from its last row.
     private static let rowByteCount = 1 << 20
-    /// The bytes of keys that are compared with the pattern: a few milliseconds if nothing matches.
-    static let comparedByteCount = 128 << 10
+    /// The most values in a page.
+    private static let checkedLimit = 10_000
 
     private(set) var rows = ByteBuffer()
     private(set) var refusedCount = 0
     private(set) var checkedCount = 0
-    /// The key after which the next page begins; nil if this was the last page.
+    /// Keys that were looked at.
+    private(set) var visitedCount = 0
+    /// The key after which the next page begins; nil if this is the last page.
     private(set) var end: [UInt8]?
+    /// Keys up to this one were looked at.
+    private var passed: [UInt8]?
+    private let patterns: PatternSet
     private let limit: Int
+    private let visitLimit: Int
     /// The requesting subject, if keys may be hidden from it.
     private let subject: Subject?
-    private let deadline = clinux_monotonic_nanoseconds() + CheckPage.nanoseconds
 
-    init(limit: Int, subject: Subject?) { (self.limit, self.subject) = (limit, subject) }
+    init(
+        _ patterns: PatternSet,
+        after: [UInt8]?,
+        limit: Int,
+        visitLimit: Int,
+        for subject: Subject?
+    ) {
+        (self.patterns, passed, self.subject) = (patterns, after, subject)
+        (self.limit, self.visitLimit) = (limit, visitLimit)
+    }
 
-    /// Checks an entry.
-    ///
-    /// Returns false if the page is full.
-    mutating func take(_ record: Record, _ core: KeyspaceCore) -> Bool {
+    var byteCount: Int { rows.footprint }
+
+    func advance(
+        in core: KeyspaceCore,
+        until deadline: Int64,
+        _ receipt: inout Receipt
+    ) throws(StateError) -> Bool {
+        repeat {
+            let isWhole = lookAtPiece(core, until: deadline)
+            guard visitedCount <= visitLimit else { throw visitsTooMuch(visitLimit) }
+            if isWhole || end != nil { return true }
+        } while clinux_monotonic_nanoseconds() < deadline
+        return false
+    }
+
+    /// Returns whether all keys were looked at.
+    private func lookAtPiece(_ core: KeyspaceCore, until deadline: Int64) -> Bool {
+        let visibility = core.visibility(of: subject)
+        var last: [UInt8]?
+        func walk(_ bound: Bytes?) -> [UInt8]? {
+            core.forEachDurable(
+                patterns,
+                after: bound,
+                comparing: ListingPiece.comparedByteCount
+            ) { record in
+                visitedCount += 1
+                if visibility.mayReveal(.read, about: record) { take(record, core) }
+                // A schema may take long for one value.
+                guard end != nil || clinux_monotonic_nanoseconds() >= deadline else { return true }
+                last = Array(record.key)
+                return false
+            }
+        }
+        let compared = passed.map { key in key.withUnsafeBytes { walk($0) } } ?? walk(nil)
+        if compared != nil { visitedCount += ListingPiece.comparedCount }
+        guard let reached = last ?? compared else { return true }
+        passed = reached
+        return false
+    }
+
+    private func take(_ record: Record, _ core: KeyspaceCore) {
         checkedCount += 1
-        if core.visibility(of: subject).mayReveal(.read, about: record), let value = record.value,
-            let fault = CheckPage.fault(record.key, value, core)
-        {
+        if let value = record.value, let fault = fault(record.key, value, core) {
             refusedCount += 1
             rows.writeArray(3)
             rows.writeBulk(record.key)
             rows.writeInteger(record.revision)
             rows.writeBulk(fault.message)
         }
-        guard
-            refusedCount >= limit || rows.count >= CheckPage.rowByteCount
-                || clinux_monotonic_nanoseconds() >= deadline
-        else { return true }
-        end = Array(record.key)
-        return false
+        if refusedCount >= limit || rows.count >= CheckListing.rowByteCount
+            || checkedCount >= CheckListing.checkedLimit
+        {
+            end = Array(record.key)
+        }
     }
 
-    private static func fault(_ key: Bytes, _ value: Bytes, _ core: KeyspaceCore) -> StateError? {
+    private func fault(_ key: Bytes, _ value: Bytes, _ core: KeyspaceCore) -> StateError? {
         guard let rule = core.rules?.rule(for: key) else { return nil }
         do throws(StateError) { try rule.values.checkValue(key, value) } catch { return error }
         return nil
     }
+
+    func end(in core: KeyspaceCore) {}
 }

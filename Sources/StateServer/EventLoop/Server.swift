@@ -64,7 +64,7 @@ package final class Server {
                 report: storageReport,
                 deferred: { keyspace.deferred }
             ),
-            subjects: Subjects(privileged: options.privilegedUsers),
+            subjects: Subjects(privileged: options.privilegedUsers, in: options.userNamespace),
             memory: ClientMemory(byteLimit: settings.options.memoryByteCount)
         )
         services = Services(keyspace, core, settings, registry) { [wakeup] in

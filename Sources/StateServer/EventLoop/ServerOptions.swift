@@ -58,6 +58,8 @@ public struct ServerOptions: Sendable {
     public var scanCount = 4_096
     /// Users whom no rule restricts: root and the daemon's own user.
     package var privilegedUsers: Set<UInt32> = [0, geteuid()]
+    /// The users that the daemon can tell apart.
+    package var userNamespace = UserNamespace.own
     /// The largest value, and the other limits of the keyspace that it serves.
     public var limits: Limits
     /// The server's version.

@@ -15,6 +15,7 @@ struct HandlerCommands {
         _ step: Command.HandlerStep,
         _ context: inout CommandContext
     ) throws(StateError) {
+        try context.connection.requireUser("a handler")
         let recordName = HandlerRecord.name(name, of: context.connection.peer.uid)
         switch step {
         case .attach(let start, let isReset, let patterns):
@@ -143,7 +144,8 @@ struct HandlerCommands {
         var found: [(uid: Int64, name: Substring, recordName: String, text: String)] = []
         var byteCount = 0
         let isAdmin = context.isAdmin
-        let own = Int64(context.connection.peer.uid)
+        let subject = context.connection.subject
+        let own = subject.isMapped ? Int64(subject.uid) : nil
         context.core.forEachMetadataEntry(&context.receipt) { recordName, text in
             guard let (uid, name) = HandlerRecord.parts(of: recordName),
                 isAdmin || uid == own
@@ -161,8 +163,12 @@ struct HandlerCommands {
             context.output.writeField("name", String(name))
             context.output.writeField("uid", uid)
             context.output.writeBulk("patterns")
-            context.output.writeArray(handler.patterns.count)
-            for pattern in handler.patterns { context.output.writeBulk(pattern) }
+            let patterns = handler.patterns.filter { text in
+                guard uid != own else { return true }
+                return (try? Pattern(text)).map { context.mayName($0) } ?? false
+            }
+            context.output.writeArray(patterns.count)
+            for pattern in patterns { context.output.writeBulk(pattern) }
             context.output.writeBulk("position")
             context.writeNumber(handler.position)
             context.output.writeField("epoch", handler.epoch.description)

@@ -19,7 +19,7 @@ extension StateCommands {
                     "\(StateError.quoted(claim)) is not a claim: expected 16 hexadecimal digits"
                 )
             }
-            guard holder.uid == context.connection.peer.uid else {
+            guard context.connection.subject.isUser(holder.uid) else {
                 throw StateError(
                     .noPermission,
                     "claim \(holder.claim) belongs to uid \(holder.uid)"

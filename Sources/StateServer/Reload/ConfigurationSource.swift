@@ -14,16 +14,17 @@ package struct ConfigurationSource: Sendable {
     /// - Throws: why it cannot be used: the file, the place in it, what was read and what was
     ///   expected.
     package var read: @Sendable (ReloadWait) throws(StateError) -> Change
-    /// Reads the configuration as ``read``, and describes what a reload would do.
+    /// Reads the configuration as ``read``, and describes what a reload would do, as far as a
+    /// subject may see it.
     ///
     /// It is called on a separate thread.
-    package var preview: @Sendable (ReloadWait) throws(StateError) -> ReloadPreview
+    package var preview: @Sendable (ReloadWait, Subject) throws(StateError) -> ReloadPreview
     /// Called on the loop thread with the result of a reload, before the reply.
     package var onEnd: @Sendable (Result<ReloadReport, StateError>) -> Void
 
     package init(
         read: @escaping @Sendable (ReloadWait) throws(StateError) -> Change,
-        preview: @escaping @Sendable (ReloadWait) throws(StateError) -> ReloadPreview,
+        preview: @escaping @Sendable (ReloadWait, Subject) throws(StateError) -> ReloadPreview,
         onEnd: @escaping @Sendable (Result<ReloadReport, StateError>) -> Void
     ) {
         (self.read, self.preview, self.onEnd) = (read, preview, onEnd)
@@ -61,16 +62,21 @@ package struct ReloadReport: Hashable, Sendable {
         /// Nil if it was not set.
         package var old: String?
         package var new: String?
+        /// The key, if it is the default of a key without a rule that has one.
+        package var defaultOf: [UInt8]?
+        /// Whether the log has the values: not if rules hide such keys from anybody.
+        package var isLogged = true
 
         package init(
             rule: Int = 0,
             keys: [UInt8] = [],
             option: String,
             old: String?,
-            new: String?
+            new: String?,
+            defaultOf: [UInt8]? = nil
         ) {
             (self.rule, self.keys, self.option) = (rule, keys, option)
-            (self.old, self.new) = (old, new)
+            (self.old, self.new, self.defaultOf) = (old, new, defaultOf)
         }
     }
 
@@ -83,5 +89,53 @@ package struct ReloadReport: Hashable, Sendable {
 
     package init(changed: [Change], needsRestart: [Change]) {
         (self.changed, self.needsRestart) = (changed, needsRestart)
+    }
+}
+
+// MARK: Who sees what
+
+extension ReloadReport {
+    /// The report as somebody may see it.
+    ///
+    /// - Parameter sights: What it may see by the rules before and by those after.
+    /// - Returns: The report without what is hidden by any of them.
+    package func shown(to sights: [Visibility]) -> ReloadReport {
+        var report = self
+        report.changed = changed.compactMap { $0.shown(to: sights) }
+        report.needsRestart = needsRestart.compactMap { $0.shown(to: sights) }
+        return report
+    }
+}
+
+extension ReloadReport.Change {
+    /// How much of it may be seen by everybody for whom each of `sights` is true.
+    package func part(visibleTo sights: [Visibility], _ target: AccessTarget = .any) -> VisiblePart
+    {
+        if let defaultOf {
+            let mayRead = defaultOf.withUnsafeBytes { key in
+                sights.allSatisfy { $0.mayEverReveal(.read, about: key, target) }
+            }
+            return mayRead ? .everything : .nothing
+        }
+        guard rule > 0 else { return .everything }
+        let part = sights.map { $0.part(ofRuleFor: keys, target) }.min() ?? .everything
+        let isAll = part == .withoutValues && !VisiblePart.hasValues(option: option)
+        return isAll ? .everything : part
+    }
+
+    /// Nil if it names a key that is hidden.
+    fileprivate func shown(to sights: [Visibility]) -> ReloadReport.Change? {
+        switch part(visibleTo: sights) {
+        case .everything: self
+        case .withoutValues: withoutValues
+        case .nothing: nil
+        }
+    }
+
+    /// The same with a word for each value.
+    package var withoutValues: ReloadReport.Change {
+        var change = self
+        (change.old, change.new) = (old.map { _ in "(hidden)" }, new.map { _ in "(hidden)" })
+        return change
     }
 }

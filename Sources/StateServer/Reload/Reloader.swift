@@ -61,7 +61,7 @@ final class Reloader {
     }
 
     private func start() {
-        let isPreview = waiting[0].isPreview
+        let (connection, isPreview) = waiting[0]
         let read = Read(mailbox: ReloadMailbox(wakeup))
         self.read = read
         hanging.removeAll { $0.wait.hasEnded }
@@ -71,11 +71,12 @@ final class Reloader {
         }
         timers.set(.reload, at: SystemClock.monotonicMilliseconds() + Reloader.waitMilliseconds)
         let (mailbox, wait) = (read.mailbox, read.wait)
+        let previewed = isPreview ? connection?.subject : nil
         read.thread.start { [source] in
             mailbox.put(
-                isPreview
-                    ? .preview(Result { () throws(StateError) in try source.preview(wait) })
-                    : .change(Result { () throws(StateError) in try source.read(wait) })
+                previewed.map { subject in
+                    .preview(Result { () throws(StateError) in try source.preview(wait, subject) })
+                } ?? .change(Result { () throws(StateError) in try source.read(wait) })
             )
             wait.noteEnd()
         }

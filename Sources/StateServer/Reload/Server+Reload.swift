@@ -44,10 +44,13 @@ extension Server {
         keyspace.withCore { core in
             switch read.outcome {
             case .change(let change):
+                let before = core.visibility(of: connection?.subject)
                 let result = change.map { apply($0, core) }
                 reloader.source.onEnd(result)
                 answer(connection, core) { (context, version) throws(StateError) in
-                    let report = try result.get()
+                    let sights = [before, core.visibility(of: context.connection.subject)]
+                    let report = try result.mapError { $0.shown(to: sights) }.get()
+                        .shown(to: sights)
                     // The revision in the reply covers all commits.
                     core.observeAll(&context.receipt)
                     context.connection.outbound.bytes.write(report, version)
@@ -104,6 +107,18 @@ extension Server {
             connection.inbound.parser.limits = limits
             connection.watches.owed?.limit = changed.outputByteCount
         }
+    }
+}
+
+extension StateError {
+    /// Why a configuration was refused, which may quote it, as somebody may see it.
+    fileprivate func shown(to sights: [Visibility]) -> StateError {
+        sights.allSatisfy(\.showsEverything) ? self : .notReloaded(code, StateError.hiddenFault)
+    }
+
+    /// What they are told instead who may not see what a configuration says.
+    package static var hiddenFault: String {
+        "what is wrong may quote keys and values that you may not read; the log of the daemon has it"
     }
 }
 

@@ -252,7 +252,8 @@ final class Tracking {
         let broadcasts = clients.values.filter(\.isBroadcast)
         for change in changes {
             let key = Array(change.key)
-            let audience = core.audience(of: change)
+            // Whoever may read may keep a copy, which would never be void without this.
+            let audience = core.audience(of: change, .read)
             func admits(_ client: TrackedClient) -> Bool {
                 audience?.admits(client.connection.subject) ?? true
             }

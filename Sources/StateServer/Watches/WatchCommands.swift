@@ -173,7 +173,10 @@ struct WatchCommands {
         context.output.writeBulk("name")
         context.output.writeBulk(client.session.client.name)
         context.output.writeBulk("patterns")
-        let patterns = watcher.watcher.patterns.patterns
+        let isOwn = context.connection.isOfSameUser(as: client)
+        let patterns = watcher.watcher.patterns.patterns.filter {
+            isOwn || context.mayName($0)
+        }
         context.output.writeArray(patterns.count)
         for pattern in patterns { context.output.writeBulk(pattern.bytes) }
         context.output.writeBulk("options")

@@ -1,4 +1,5 @@
 import StateClient
+import StateJSON
 import StateModel
 import StateWire
 
@@ -14,7 +15,8 @@ extension Statectl {
             socket: invocation.socketChoice(of: named, line.daemon)
         )
         .candidates()
-        for candidate in candidates ?? [] { output.write(candidate.line) }
+        // A shell shows names as they are, and a line end in one would begin another candidate.
+        for candidate in candidates ?? [] where candidate.isPlain { output.write(candidate.line) }
     }
 }
 
@@ -46,6 +48,8 @@ private struct Completion {
         let kind: Character
         let text: [UInt8]
         var line: [UInt8] { String(kind).bytes + text + "\n".bytes }
+        /// Whether the text is shown as what it is.
+        var isPlain: Bool { text.withUnsafeBytes { UTF8Sequence.isPlain($0) } }
     }
 
     init(_ line: CompletedLine, socket: SocketLocation.Choice) {

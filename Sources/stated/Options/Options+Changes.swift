@@ -37,18 +37,23 @@ extension Options {
         let tables = [rules, next.configuration.rules].map { KeyRules(copying: $0.byKey) }
         let defaults = tables[0].standards.changes(to: tables[1].standards)
         report.changed += defaults.map { key, old, new in
-            // A user who may reload need not be allowed to read, and the log has it, too.
-            let isHidden = key.withUnsafeBytes { key in
-                tables.contains { $0.rule(for: key)?.access.limitsReading ?? false }
-            }
-            return ReloadReport.Change(
+            ReloadReport.Change(
                 option: "default of \(String(decoding: key, as: UTF8.self))",
-                old: isHidden ? old.map { _ in "(hidden)" } : old,
-                new: isHidden ? new.map { _ in "(hidden)" } : new
+                old: old,
+                new: new,
+                defaultOf: key
             )
         }
         report.changed += RuleChanges(rules.policies, next.configuration.rules.policies).changes
         report.needsRestart += RuleChanges(locations, next.configuration.rules.locations).changes
+        let everybody = tables.map { Visibility.ofEverybody($0) }
+        report.changed = report.changed.map { change in
+            var change = change
+            let hasValues = change.defaultOf != nil || VisiblePart.hasValues(option: change.option)
+            change.isLogged =
+                !hasValues || change.part(visibleTo: everybody, .unowned) == .everything
+            return change
+        }
         return report
     }
 

@@ -1,9 +1,9 @@
-import StateWire
+package import StateWire
 
 /// What a verb may tell of a key that its client may not read.
-struct VisibilityRow {
+package struct VisibilityRow: Sendable {
     /// The keys of a rule: who may do what to them.
-    enum Area: String, CaseIterable {
+    package enum Area: String, CaseIterable {
         /// Whoever creates a key reads and writes it.
         case own
         /// The same, and values are numbers.
@@ -19,39 +19,41 @@ struct VisibilityRow {
     }
 
     /// Sent one behind the other; KEY is the key, AREA its prefix.
-    var commands: [String]
+    package var commands: [String]
     /// Where the name of a hidden key is told to be taken: where an absent key would have been created.
-    var taken: Set<Area> = []
+    package var taken: Set<Area> = []
     /// Whether an absent key is created, and a hidden one perhaps overwritten.
-    var creates = false
+    package var creates = false
     /// Whether the connection is of no use for other rows afterwards.
-    var needsConnection = false
+    package var needsConnection = false
+    /// Whether its numbers are amounts, which may differ.
+    package var hasAmounts = false
     /// What the last push begins with.
-    var last: String?
+    package var last: String?
 
-    init(_ commands: String...) { self.commands = commands }
+    package init(_ commands: String...) { self.commands = commands }
 
     /// Areas in which a client may create keys.
-    static let open = Set(Area.allCases).subtracting([.shut])
+    package static let open = Set(Area.allCases).subtracting([.shut])
     /// Of these, where a key that is there may not be set again by another.
-    static let kept = open.subtracting([.drop])
+    package static let kept = open.subtracting([.drop])
 
     /// A write that does not depend on what the key was.
-    static func blind(_ commands: String...) -> VisibilityRow {
+    package static func blind(_ commands: String...) -> VisibilityRow {
         var row = VisibilityRow()
         (row.commands, row.creates, row.taken) = (commands, true, kept)
         return row
     }
 
     /// A write that does.
-    static func conditional(_ commands: String...) -> VisibilityRow {
+    package static func conditional(_ commands: String...) -> VisibilityRow {
         var row = VisibilityRow()
         (row.commands, row.creates, row.taken) = (commands, true, open)
         return row
     }
 
     /// What leaves a connection in another state, or pushes until `last`.
-    static func alone(_ commands: String..., until last: String? = nil) -> VisibilityRow {
+    package static func alone(_ commands: String..., until last: String? = nil) -> VisibilityRow {
         var row = VisibilityRow()
         (row.commands, row.needsConnection, row.last) = (commands, true, last)
         return row
@@ -60,7 +62,7 @@ struct VisibilityRow {
 
 extension Verb.Name {
     /// Each way in which the verb can meet a key.
-    var visibilityRows: [VisibilityRow] {
+    package var visibilityRows: [VisibilityRow] {
         switch self {
         case .hello: [.alone("HELLO"), .alone("HELLO 2", "HELLO 3")]
         case .auth: [VisibilityRow("AUTH KEY")]
