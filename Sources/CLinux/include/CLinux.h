@@ -320,6 +320,9 @@ int clinux_file_number(const char *path, uint64_t *device, uint64_t *inode);
 ssize_t clinux_get_attribute(int descriptor, const char *name, void *value, size_t size);
 int clinux_set_attribute(int descriptor, const char *name, const void *value, size_t size);
 int clinux_remove_attribute(int descriptor, const char *name);
+/// Removes the access control lists of an open file or directory (acl(5)); none is no error. On Darwin a new
+/// file inherits only lists that are marked so, and they are left.
+int clinux_remove_access_lists(int descriptor);
 
 /// A descriptor that names a file without opening it (O_PATH). Unlike any other, closing it keeps
 /// the POSIX locks that this process holds on the file; on Darwin it does not, so it is for directories there.

@@ -231,6 +231,7 @@ final class FileTree: Sendable {
         let made = try FileTree.open(FilePath(path.name), in: parent, as: path)
         let status = try FileStatus(of: made.descriptor, path)
         guard status.uid == geteuid() else { return }
+        if form.readers != nil { try FileTree.removeLists(of: made.descriptor, path) }
         let look = form.directory(in: isPrivate, like: status)
         // Order matters: changing the owner may clear bits of the mode.
         if look.uid != status.uid || look.gid != status.gid {
