@@ -96,6 +96,11 @@ final class FileContainer: @unchecked Sendable {
         retry.begin()
     }
 
+    /// Whether edits are on their way to storage, which has everything up to `revision`.
+    func isAdopting(after revision: Int64) -> Bool {
+        adopting.values.contains { $0.revision > revision }
+    }
+
     /// Returns true if a file holds `value` because of an edit that is on its way to storage; nil
     /// means that the file was removed.
     ///

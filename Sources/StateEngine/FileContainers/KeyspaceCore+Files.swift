@@ -33,8 +33,11 @@ extension KeyspaceCore {
 
     /// Makes edits one transaction, as far as the rules allow them.
     ///
+    /// - Parameters:
+    ///   - found: The edits.
+    ///   - shortage: Why values may not grow; nil if there is memory.
     /// - Returns: The result for each.
-    func adopt(_ found: ArraySlice<FoundFile>) -> [FileAdoption] {
+    func adopt(_ found: ArraySlice<FoundFile>, _ shortage: StateError?) -> [FileAdoption] {
         let writer = found.first { $0.value != nil }?.writer ?? .file(uid: .max, gid: .max)
         let cause = retainCause(writer)
         defer { release(cause) }
@@ -47,14 +50,18 @@ extension KeyspaceCore {
         // Order matters: a key may be replaced by keys below it, and the reverse.
         for isRemoval in [true, false] {
             for (index, file) in found.enumerated() where (file.value == nil) == isRemoval {
-                outcomes[index] = adopt(file, &receipt)
+                outcomes[index] = adopt(file, shortage, &receipt)
             }
         }
         finish(&receipt)
         return outcomes
     }
 
-    private func adopt(_ file: FoundFile, _ receipt: inout Receipt) -> FileAdoption {
+    private func adopt(
+        _ file: FoundFile,
+        _ shortage: StateError?,
+        _ receipt: inout Receipt
+    ) -> FileAdoption {
         transaction.nextOwner = file.status?.uid
         do throws(StateError) {
             return try file.key.bytes.withBorrowed { (key) throws(StateError) in
@@ -64,6 +71,7 @@ extension KeyspaceCore {
                 }
                 return try value.withBorrowed { (value) throws(StateError) in
                     if let newest, newest.isEqual(to: value) { return .same }
+                    if let shortage, value.count > newest?.count ?? -1 { throw shortage }
                     try set(key, to: value)
                     return .adopted(transaction.revision)
                 }
