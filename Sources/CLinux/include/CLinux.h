@@ -276,6 +276,8 @@ void clinux_join_thread(uintptr_t thread);
 void clinux_detach_thread(uintptr_t thread);
 /// The calling thread; the system uses the numbers of ended threads again.
 uintptr_t clinux_current_thread(void);
+/// The processor time that a thread of this process has used, in nanoseconds; -1 if that is not known.
+int64_t clinux_thread_nanoseconds(uintptr_t thread);
 
 /// CLOCK_MONOTONIC in nanoseconds.
 int64_t clinux_monotonic_nanoseconds(void);

@@ -120,6 +120,9 @@ extension FileContainers {
             guard isNew || left.mayHaveFile(at: path, in: container.location) else { continue }
             guard let files = container.files, let value = keyspace.entry(for: key)?.value
             else { continue }
+            try key.bytes.withBorrowed { (key) throws(StateError) in
+                try FileContainer.checkDepth(of: key, at: path, container.limits)
+            }
             // The file of another key that has left is replaced.
             let former = files.known[path] == nil ? nil : try container.value(at: path)
             if files.known[path] == nil {

@@ -239,7 +239,9 @@ extension Server {
     /// Whether the condition of a paused connection is met.
     private func mayGoOn(_ connection: Connection, uncommitted: Int) -> Bool {
         switch connection.inbound.pause {
-        case .queueIsFull: uncommitted < options.limits.queueByteCount
+        case .queueIsFull:
+            uncommitted < options.limits.queueByteCount
+                && !keyspace.withCore(options.mustWaitForFiles)
         case .outputIsFull: connection.outbound.waitingByteCount <= options.outputByteCount / 2
         case .repliesAreHeld: connection.outbound.held.isEmpty
         case .commitsAreOnTheirWay:
