@@ -52,9 +52,7 @@ extension KeyspaceCore {
     }
 
     /// Limits what the open transaction may do with files, unless its writer has admin rights.
-    package func limitFiles(of writer: Subject) {
-        if admission.files != nil { transaction.files.writer = writer }
-    }
+    package func limitFiles(of writer: Subject) { transaction.files.writer = writer }
 
     /// Counts what the commit thread will do for the file of a key, and refuses it if that is too
     /// much for one transaction of a user without admin rights.

@@ -91,7 +91,7 @@ struct CommandContext: ~Copyable {
     ) throws(StateError) -> R {
         guard !isExecuting else { return try body(&transaction) }
         core.begin(cause, at: time, by: restriction, connection.holders)
-        core.limitFiles(of: connection.subject)
+        if core.files != nil { core.limitFiles(of: connection.subject) }
         if round != .first { core.transaction.cluster?.isRepeated = true }
         let result: R
         do throws(StateError) {
@@ -124,7 +124,7 @@ struct CommandContext: ~Copyable {
         execution = Execution(visitsLeft: visitCount)
         if round == .decided { return try body(&self) }
         core.begin(cause, at: time, by: restriction, connection.holders)
-        core.limitFiles(of: connection.subject)
+        if core.files != nil { core.limitFiles(of: connection.subject) }
         if round != .first { core.transaction.cluster?.isRepeated = true }
         do throws(StateError) {
             try body(&self)
