@@ -179,6 +179,11 @@ int clinux_remove_attribute(int descriptor, const char *name) {
     return fremovexattr(descriptor, name, 0);
 }
 
+int clinux_remove_access_lists(int descriptor) {
+    (void)descriptor;
+    return 0;
+}
+
 int clinux_open_place(const char *path) { return open(path, O_EVTONLY | O_CLOEXEC); }
 
 int clinux_open_step(int directory, const char *name, int is_on_the_way) {

@@ -396,6 +396,17 @@ int clinux_remove_attribute(int descriptor, const char *name) {
     return fremovexattr(descriptor, name);
 }
 
+int clinux_remove_access_lists(int descriptor) {
+    static const char *const names[] = {"system.posix_acl_access", "system.posix_acl_default"};
+    for (int index = 0; index < 2; index++) {
+        if (fremovexattr(descriptor, names[index]) == 0) continue;
+        // Only directories have a default list, and some file systems have no lists at all.
+        int is_absent = errno == ENODATA || errno == EOPNOTSUPP || (index == 1 && errno == EACCES);
+        if (!is_absent) return -1;
+    }
+    return 0;
+}
+
 void clinux_unlock(int descriptor) {
     struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
     fcntl(descriptor, F_OFD_SETLK, &lock);

@@ -1,6 +1,7 @@
 #include "CLinux.h"
 
 #include <pthread.h>
+#include <time.h>
 
 __thread const void *clinux_thread_body;
 __thread int64_t clinux_thread_depth;
@@ -25,3 +26,15 @@ void clinux_join_thread(uintptr_t thread) { pthread_join((pthread_t)thread, NULL
 void clinux_detach_thread(uintptr_t thread) { pthread_detach((pthread_t)thread); }
 
 uintptr_t clinux_current_thread(void) { return (uintptr_t)pthread_self(); }
+
+int64_t clinux_thread_nanoseconds(uintptr_t thread) {
+#ifdef __linux__
+    clockid_t clock;
+    struct timespec time;
+    if (pthread_getcpuclockid((pthread_t)thread, &clock) == 0 && clock_gettime(clock, &time) == 0) {
+        return time.tv_sec * 1000000000LL + time.tv_nsec;
+    }
+#endif
+    (void)thread;
+    return -1;
+}

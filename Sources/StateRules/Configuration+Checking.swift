@@ -182,6 +182,16 @@ struct RuleTableChecks {
                         + "remove these bits, or name a group that may \(verb) them"
                 )
             }
+            if let other = table.restrictionInShared(rule) {
+                warnings.append(
+                    rule.fault(
+                        rule.path.member("shared"),
+                        "users who may write the directory see the names of its keys and can replace "
+                            + "their files, though \(other.place) restricts who may read the keys; use "
+                            + "a directory that is not shared"
+                    )
+                )
+            }
             if let other = table.restriction(ofOwnerOf: rule, to: .read) {
                 add(
                     rule,

@@ -141,7 +141,7 @@ struct Daemon {
             [log] message in log.write(message)
         }
         options.apply(to: &server, log)
-        server.memoryBound = { MachineMemory.tightest }
+        server.memoryBound = { MachineMemory.tightestForValues }
         server.handedOver = handedOver
         server.mirror = options.mirror
         if let notifier, ServiceNotifier.keepsDescriptors {

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import StateEngine
 import StateServer
@@ -17,6 +18,16 @@ enum MachineMemory {
             )
         }
         return bounds.min { $0.freeByteCount < $1.freeByteCount }
+    }
+
+    /// The same, but memory that was freed does not count as used: it is rarely returned to the kernel,
+    /// and new values take it.
+    ///
+    /// - Complexity: It walks the heap if memory is short.
+    static var tightestForValues: MemoryBound? {
+        var bound = tightest
+        if bound?.isShort ?? false { bound?.usedByteCount -= clinux_free_heap_byte_count() }
+        return bound
     }
 
     /// The resident memory of the process, in bytes.

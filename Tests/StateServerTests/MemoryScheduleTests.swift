@@ -1,3 +1,4 @@
+import StateEngine
 import StateServer
 import Testing
 

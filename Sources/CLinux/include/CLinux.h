@@ -278,6 +278,8 @@ void clinux_join_thread(uintptr_t thread);
 void clinux_detach_thread(uintptr_t thread);
 /// The calling thread; the system uses the numbers of ended threads again.
 uintptr_t clinux_current_thread(void);
+/// The processor time that a thread of this process has used, in nanoseconds; -1 if that is not known.
+int64_t clinux_thread_nanoseconds(uintptr_t thread);
 
 /// CLOCK_MONOTONIC in nanoseconds.
 int64_t clinux_monotonic_nanoseconds(void);
@@ -322,6 +324,9 @@ int clinux_file_number(const char *path, uint64_t *device, uint64_t *inode);
 ssize_t clinux_get_attribute(int descriptor, const char *name, void *value, size_t size);
 int clinux_set_attribute(int descriptor, const char *name, const void *value, size_t size);
 int clinux_remove_attribute(int descriptor, const char *name);
+/// Removes the access control lists of an open file or directory (acl(5)); none is no error. On Darwin a new
+/// file inherits only lists that are marked so, and they are left.
+int clinux_remove_access_lists(int descriptor);
 
 /// A descriptor that names a file without opening it (O_PATH). Unlike any other, closing it keeps
 /// the POSIX locks that this process holds on the file; on Darwin it does not, so it is for directories there.

@@ -47,6 +47,8 @@ public final class CommitBatch: @unchecked Sendable {
         var delay = Int64.max
         /// Whether somebody waits until everything before is on stable storage.
         var isBarrier = false
+        /// As ``FileWork/steps``, of all its transactions.
+        var fileSteps = 0
 
         mutating func append(_ change: Record) {
             let older = change.older
@@ -91,6 +93,7 @@ public final class CommitBatch: @unchecked Sendable {
             deferrableCount += other.deferrableCount
             delay = min(delay, other.delay)
             isBarrier = isBarrier || other.isBarrier
+            fileSteps += other.fileSteps
         }
 
         mutating func empty() {
@@ -100,7 +103,7 @@ public final class CommitBatch: @unchecked Sendable {
             if !metadata.isEmpty { metadata = [] }
             if !parts.isEmpty { parts = [] }
             (byteCount, storedCount, storedRevision, storedTransactionCount) = (0, 0, 0, 0)
-            (deferrableCount, delay, isBarrier) = (0, .max, false)
+            (deferrableCount, delay, isBarrier, fileSteps) = (0, .max, false, 0)
         }
     }
 
@@ -120,6 +123,7 @@ public final class CommitBatch: @unchecked Sendable {
     var items: [Item] { contents.items }
     var changes: [Record] { contents.changes }
     package var byteCount: Int { contents.byteCount }
+    var fileSteps: Int { contents.fileSteps }
     /// The metadata that the transactions write, in order of revision.
     package var metadata: [MetadataEntry] { (earlier?.metadata ?? []) + contents.metadata }
 

@@ -71,13 +71,14 @@ extension CommitQueue {
     // MARK: The keyspace's side
 
     /// The revision of the first queued transaction that a failure would undo.
-    var firstUndoneRevision: Int64? { state.withLock { $0.queued?.firstUndoneRevision } }
+    var firstUndoneRevision: Int64? {
+        state.withLock { $0.queued.lazy.compactMap(\.firstUndoneRevision).first }
+    }
 
     /// Puts transactions in front of what is queued.
     func putFirst(_ batch: CommitBatch) {
         state.withLock { state in
-            if let queued = state.queued { batch.take(queued) }
-            state.queued = batch
+            state.queued.insert(batch, at: 0)
             hasQueued.store(true, ordering: .relaxed)
         }
     }
@@ -85,10 +86,11 @@ extension CommitQueue {
     /// Takes what no commit has taken yet.
     func takeQueued() -> CommitBatch? {
         state.withLock { state in
-            let queued = state.queued
-            state.queued = nil
+            let all = state.queued.first
+            for batch in state.queued.dropFirst() { all?.take(batch) }
+            state.queued = []
             hasQueued.store(false, ordering: .relaxed)
-            return queued
+            return all
         }
     }
 

@@ -157,7 +157,9 @@ extension CommitQueue {
         }
         let step = next(pace, idleness, &state).ending(at: state.isHeldUp ? .max : state.storeAt)
         switch step {
-        case .turn: (state.committer, state.wakingCount) = (.thread, nil)
+        case .turn:
+            (state.committer, state.wakingCount) = (.thread, nil)
+            state.doing.begin()
         case .wait(let nanoseconds): state.committer = nanoseconds == nil ? .nobody : .thread
         case .rest, .end: state.committer = .nobody
         }
@@ -171,13 +173,13 @@ extension CommitQueue {
         if state.isHeldUp { return isStopping ? .end : state.idleness }
         // At the end all that is queued is stored first.
         if !isStopping, state.mustStore { return .turn(.store) }
-        guard let queued = state.queued else {
+        guard !state.queued.isEmpty else {
             if isStopping { return .end }
             if state.work.asksForCompaction { return .turn(.compact) }
             return state.work.reservationTime == nil ? idleness : state.idleness
         }
         let rest = pace.until - clinux_monotonic_nanoseconds()
-        if queued.transactionCount < pace.expectedCount, rest > 0, !isStopping {
+        if state.queuedCount < pace.expectedCount, rest > 0, !isStopping {
             state.wakingCount = pace.expectedCount
             return .wait(nanoseconds: rest)
         }

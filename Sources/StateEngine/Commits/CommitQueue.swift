@@ -49,11 +49,13 @@ final class CommitQueue: Sendable {
 
     struct State {
         var work = CommitWorkList()
-        var queued: CommitBatch?
+        /// In order of revision; each is a commit of its own.
+        var queued: [CommitBatch] = []
         var finished: [Finished] = []
         /// Empty batches, to be filled again.
         var spare: [CommitBatch] = []
         var committer = Committer.nobody
+        var doing = Doing()
         /// Everything up to this revision is on stable storage.
         var storedRevision: Int64
         /// How many queued transactions wake the commit thread; nil if it is awake.
@@ -134,10 +136,8 @@ final class CommitQueue: Sendable {
         // Order matters: once storage has it, it is not kept any more.
         if batch.hasPublished { addPublished(of: batch) }
         let wakes = state.withLock { state in
-            let queued = state.queued ?? state.spare.popLast() ?? CommitBatch()
-            queued.take(batch)
-            state.queued = queued
-            let isEnough = queued.transactionCount >= state.wakingCount ?? .max
+            state.queue(batch)
+            let isEnough = state.queuedCount >= state.wakingCount ?? .max
             return isEnough && (state.committer == .thread || !commitsOnCaller) && state.wakes()
         }
         hasQueued.store(true, ordering: .relaxed)
@@ -177,13 +177,13 @@ final class CommitQueue: Sendable {
 
     // MARK: Who commits
 
-    /// Takes what is queued, and with it the right to use the backing.
+    /// Takes the first batch that is queued, and with it the right to use the backing.
     func take(_ state: inout State, for committer: Committer) -> CommitBatch? {
-        guard let batch = state.queued else { return nil }
-        state.queued = nil
+        guard !state.queued.isEmpty else { return nil }
         state.committer = committer
-        hasQueued.store(false, ordering: .relaxed)
-        return batch
+        state.doing.begin()
+        hasQueued.store(state.queued.count > 1, ordering: .relaxed)
+        return state.queued.removeFirst()
     }
 
     /// Commits a batch to storage.
@@ -290,7 +290,7 @@ final class CommitQueue: Sendable {
             case .raised, .compacted, .room, .deferral: break
             }
             if state.committer == .writer { state.committer = .nobody }
-            return (state.notify, state.queued?.transactionCount ?? 0, state.wakes())
+            return (state.notify, state.queuedCount, state.wakes())
         }
         if wakes { parking.signal() }
         notify()

@@ -142,13 +142,52 @@ struct CommitWorkList {
     }
 }
 
+extension CommitQueue {
+    /// What is being done with the backing: a number that is new for each thing, and the thread.
+    struct Doing {
+        var number = 0
+        var thread: UInt = 0
+
+        mutating func begin() { (number, thread) = (number + 1, clinux_current_thread()) }
+    }
+
+    /// What is being done, and the processor time that its thread has ever used; nil if nothing is,
+    /// or if the system does not say.
+    var use: (number: Int, nanoseconds: Int64)? {
+        state.withLock { state in
+            // Order matters: a thread that has the backing cannot end.
+            guard state.committer != .nobody else { return nil }
+            let nanoseconds = clinux_thread_nanoseconds(state.doing.thread)
+            return nanoseconds < 0 ? nil : (state.doing.number, nanoseconds)
+        }
+    }
+
+    /// A commit whose files take so many steps is not joined by others, which would wait for them.
+    static let fileStepCount = 2_500
+}
+
 extension CommitQueue.State {
+    /// Adds transactions to the last batch, or in a new one.
+    mutating func queue(_ batch: CommitBatch) {
+        if let last = queued.last,
+            last.fileSteps + batch.fileSteps <= CommitQueue.fileStepCount
+        {
+            return last.take(batch)
+        }
+        let next = spare.popLast() ?? CommitBatch()
+        next.take(batch)
+        queued.append(next)
+    }
+
+    /// How many transactions are queued.
+    var queuedCount: Int { queued.reduce(0) { $0 + $1.transactionCount } }
+
     /// Whether the answers of storage must be settled before anything is committed.
     var isHeldUp: Bool { isHalted || work.awaitsSettling && !finished.isEmpty }
 
     /// Whether there is something for the commit thread to do.
     var hasWork: Bool {
-        work.hasUrgent || !isHeldUp && (queued != nil || !work.isEmpty || mustStore)
+        work.hasUrgent || !isHeldUp && (!queued.isEmpty || !work.isEmpty || mustStore)
     }
 
     /// Whether commits wait that nobody takes: for a moment while the thread wakes up.
@@ -156,7 +195,7 @@ extension CommitQueue.State {
     /// Not while storage is slow, closed, or has failed, nor for work that waits for its time, such as
     /// the reservation of revisions: the thread does all that.
     var isNeglected: Bool {
-        queued != nil && committer == .nobody && !isHeldUp && openingError == nil
+        !queued.isEmpty && committer == .nobody && !isHeldUp && openingError == nil
     }
 
     /// Whether the thread was woken for other work and does not run yet; it commits what is queued.

@@ -59,14 +59,17 @@ extension FileDirectory {
     /// - Parameter changes: One for each file.
     /// - Returns: What is staged, and what is left out.
     /// - Throws: ``FileFailure``; the new files are removed then.
-    /// - Complexity: O(*n*) in the bytes of the values, with one sync for each.
+    /// - Complexity: O(*n*) in the bytes of the values, with one sync for each; each directory on
+    ///   the way to a file is opened once.
     func stage(_ changes: [FileChange]) throws(FileFailure) -> StagedFiles {
+        let changes = changes.sorted { $0.path < $1.path }
+        let walk = tree.walk()
         let deleted = Set(changes.lazy.filter { $0.value == nil }.map(\.path))
         var staged = StagedFiles()
         var free: [(change: FileChange, old: FileStatus?)] = []
         for change in changes {
             do throws(FileFailure) {
-                try look(at: change, deleted, &staged, &free)
+                try look(at: change, walk, deleted, &staged, &free)
             } catch  where !edits.endsCommit(error) {
                 staged.obstructed.append((change.path, .failure(error)))
             }
@@ -74,7 +77,7 @@ extension FileDirectory {
         guard edits == .after || staged.edited.isEmpty else { return staged }
         for (change, old) in free {
             do throws(FileFailure) {
-                try stage(change, like: old, deleted, &staged)
+                try stage(change, walk, like: old, deleted, &staged)
             } catch  where !edits.endsCommit(error) {
                 staged.obstructed.append((change.path, .failure(error)))
             } catch {
@@ -93,6 +96,7 @@ extension FileDirectory {
     /// file.
     private func look(
         at change: FileChange,
+        _ tree: FileTree,
         _ deleted: Set<FilePath>,
         _ staged: inout StagedFiles,
         _ free: inout [(change: FileChange, old: FileStatus?)]
@@ -137,6 +141,7 @@ extension FileDirectory {
 
     private func stage(
         _ change: FileChange,
+        _ tree: FileTree,
         like old: FileStatus?,
         _ deleted: Set<FilePath>,
         _ staged: inout StagedFiles
@@ -174,6 +179,7 @@ extension FileDirectory {
 
     /// Removes the new files of a commit that did not happen.
     func drop(_ staged: StagedFiles) {
+        let tree = tree.walk()
         for step in staged.steps {
             if let staged = step.staged { try? tree.remove(staged.path) }
         }

@@ -267,7 +267,8 @@ final class FileDirectory {
 
     /// Makes the names in the directories of `paths` durable.
     func syncParents(of paths: some Sequence<FilePath>) {
-        for parent in Set(paths.map(\.parent)) { try? tree.directory(parent).sync() }
+        let walk = tree.walk()
+        for parent in Set(paths.map(\.parent)).sorted() { try? walk.directory(parent).sync() }
     }
 
     /// Waits until nobody has changed a file for the quiet time, for at most a second.

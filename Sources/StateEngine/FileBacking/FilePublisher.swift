@@ -22,7 +22,7 @@ struct FilePublisher: ~Copyable {
 
     /// Begins with no steps taken.
     init(_ tree: FileTree, leavesOut: Bool = false) {
-        self.tree = tree
+        self.tree = tree.walk()
         self.leavesOut = leavesOut
     }
 
@@ -79,6 +79,7 @@ struct FilePublisher: ~Copyable {
                 unlinkat(parent.descriptor, $0, AT_REMOVEDIR)
             }
             guard code == 0 else { return }
+            tree.forget(directory)
             touched.insert(directory.parent)
         }
     }
@@ -143,9 +144,9 @@ struct FilePublisher: ~Copyable {
     }
 
     private func rename(
-        _ from: borrowing FileTree.Directory,
+        _ from: FileTree.Directory,
         _ old: [UInt8],
-        _ to: borrowing FileTree.Directory,
+        _ to: FileTree.Directory,
         _ new: [UInt8],
         _ flags: some BinaryInteger
     ) -> Int32 {
@@ -156,7 +157,7 @@ struct FilePublisher: ~Copyable {
     }
 
     private func syncDirectories() throws(FileFailure) {
-        for path in touched {
+        for path in touched.sorted() {
             do throws(FileFailure) {
                 try tree.directory(path).sync()
             } catch  where leavesOut && error.isUntrusted {

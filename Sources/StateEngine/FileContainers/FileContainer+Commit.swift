@@ -103,8 +103,9 @@ extension FileContainer {
         }
         // Edits at the moment of a commit come after it.
         files.lookAgain(at: publisher.edited)
+        let walk = files.tree.walk()
         files.watcher.forgetOwn(targets) { path in
-            (try? files.tree.status(path))?.stamp == files.known[path]?.stamp
+            (try? walk.status(path))?.stamp == files.known[path]?.stamp
         }
     }
 

@@ -38,7 +38,10 @@ extension FileContainer {
     }
 
     /// What others have changed and are no longer writing.
-    func takeFound() -> [FoundFile] {
+    ///
+    /// - Parameter room: How much is read.
+    /// - Returns: What differs; the rest is found later.
+    func takeFound(_ room: ReadingRoom) -> [FoundFile] {
         guard let files else { return [] }
         let due = files.takeDue()
         if files.takeWholeAgain() {
@@ -54,10 +57,9 @@ extension FileContainer {
         let removed = Set(places.keys.filter { files.known[$0] != nil && files.isAbsent($0) })
         let pause = pauseOfRemovals(removed.count, files)
         var found: [FoundFile] = []
-        var byteCount = 0
+        var room = room
         for (path, isWritten) in places {
-            // As much as a transaction may hold; then others may commit, then comes the rest.
-            guard byteCount <= limits.transactionByteCount else {
+            guard !room.isFull else {
                 let place = FileWatcher.Place(path: path, isWritten: isWritten)
                 files.watcher.note([place], after: 0)
                 continue
@@ -82,7 +84,7 @@ extension FileContainer {
             {
                 continue
             }
-            byteCount += file.value?.count ?? 0
+            room.noteFound(file.value)
             found.append(file)
         }
         guard !found.isEmpty else { return [] }

@@ -69,9 +69,18 @@ final class FileContainer: @unchecked Sendable {
 
     // MARK: From any thread
 
-    /// Refuses a key that no file can have, or whose file cannot be written now.
-    func validate(_ key: Bytes, isDelete: Bool) throws(StateError) {
-        try problems.validate(key, at: try keys.path(of: key), isDelete: isDelete)
+    /// Refuses to set a key whose file is too deep; those that are there stay, and may be deleted.
+    static func checkDepth(
+        of key: Bytes,
+        at path: FilePath,
+        _ limits: Limits
+    ) throws(StateError) {
+        guard path.depth > limits.fileDepth else { return }
+        throw StateError(
+            .rejected,
+            "key \(StateError.quoted(key)) cannot be a file: its path has \(path.depth) names; the "
+                + "limit is \(limits.fileDepth) (limits.fileDepth)"
+        )
     }
 
     /// Whether others may have changed the file of a key, or any file if it is nil, and that is not
@@ -94,6 +103,11 @@ final class FileContainer: @unchecked Sendable {
         unpublished[path] = Unpublished(old: unpublished[path]?.old ?? old, reason: reason)
         problems.refuseWrites(to: path, reason)
         retry.begin()
+    }
+
+    /// Whether edits are on their way to storage, which has everything up to `revision`.
+    func isAdopting(after revision: Int64) -> Bool {
+        adopting.values.contains { $0.revision > revision }
     }
 
     /// Returns true if a file holds `value` because of an edit that is on its way to storage; nil

@@ -3,7 +3,7 @@
 struct FilePublication {
     var parts: [FilePart] = []
     var listChange = PendingFileListChange.keep
-    fileprivate var isPendingFileListMinimal = false
+    fileprivate var isListMinimal = false
 }
 
 extension FileContainers {
@@ -16,7 +16,7 @@ extension FileContainers {
     ///   otherwise in the changes.
     func stage(_ batch: CommitBatch) throws(StateError) -> FilePublication? {
         let changes = try self.changes(of: batch)
-        guard !changes.isEmpty || hasPendingFileList else { return nil }
+        guard !changes.isEmpty || storedList != .none else { return nil }
         var publication = FilePublication()
         for case (let container?, let changes) in zip(byRule, changes) where !changes.isEmpty {
             do throws(StateError) {
@@ -54,24 +54,26 @@ extension FileContainers {
 
     private func addPendingFiles(to publication: inout FilePublication) {
         var list = PendingFileList()
+        var listed: Set<[UInt8]> = []
         for part in publication.parts {
             for (path, old) in part.old {
                 guard let key = part.container.keys.key(of: path) else { continue }
+                listed.insert(key.bytes)
                 list.entries.append((key.bytes, part.container.unpublished[path]?.old ?? old))
             }
         }
         let isMinimal = list.entries.isEmpty
         let pending = containers.contains { !$0.unpublished.isEmpty }
-        if isMinimal, !hasPendingFileList || pending && isPendingFileListMinimal { return }
+        if isMinimal, storedList == .none || pending && storedList == .minimal { return }
         for container in containers {
             for (path, left) in container.unpublished {
                 guard let key = container.keys.key(of: path),
-                    !list.entries.contains(where: { $0.key == key.bytes })
+                    !listed.contains(key.bytes)
                 else { continue }
                 list.entries.append((key.bytes, left.old))
             }
         }
-        publication.isPendingFileListMinimal = isMinimal
+        publication.isListMinimal = isMinimal
         publication.listChange = list.entries.isEmpty ? .remove : .set(list.text)
     }
 
@@ -88,10 +90,9 @@ extension FileContainers {
         onStep(2)
         switch publication.listChange {
         case .keep: break
-        case .remove: hasPendingFileList = false
-        case .set: hasPendingFileList = true
+        case .remove: storedList = .none
+        case .set: storedList = publication.isListMinimal ? .minimal : .whole
         }
-        isPendingFileListMinimal = publication.isPendingFileListMinimal
         for part in publication.parts { part.container.publish(part) }
         wakeForRetries()
         adoptionRetry.end()

@@ -13,8 +13,12 @@ extension FileContainers {
             retry(container, keyspace)
             if container.comparison.isDue {
                 rescan(container, keyspace)
+            } else if !container.isAdopting(after: keyspace.revision) {
+                let room = ReadingRoom(container.limits, memory())
+                adopt(container.takeFound(room), of: container, into: keyspace)
             } else {
-                adopt(container.takeFound(), of: container, into: keyspace)
+                // What was adopted is committed first, with what others have written meanwhile.
+                wake(at: clinux_monotonic_nanoseconds() + 5_000_000)
             }
             keyspace.publish()
             container.files?.watcher.finishLook()
@@ -72,8 +76,8 @@ extension FileContainers {
     ///
     /// Of the keys without a file, those that `hadFile` were removed. Files that a key has `left`
     /// do not count as edits. Transactions on their way to storage are not in the files yet, except
-    /// for adopted edits. A file that could not be written is not an edit. What exceeds a
-    /// transaction is found later, like an edit.
+    /// for adopted edits. A file that could not be written is not an edit. What exceeds the
+    /// ``ReadingRoom`` is found later, like an edit.
     ///
     /// - Returns: What differs from the entries.
     func compare(
@@ -85,22 +89,22 @@ extension FileContainers {
         guard let files = container.files else { return [] }
         let stored = keyspace.revision
         var found: [FoundFile] = []
-        var byteCount = 0
+        var room = ReadingRoom(container.limits, memory())
         for path in files.collectAll() {
             guard container.isNamed(path) else { continue }
             files.known[path] = nil
+            guard !room.isFullAtStart else {
+                files.lookAgain(at: [path], after: 0)
+                continue
+            }
             guard let file = files.look(at: path, isWritten: true, syncs: false) else { continue }
+            room.noteRead(file.value)
             guard container.unpublished[path] == nil,
                 !container.isAdopted(path, as: file.value, after: stored),
                 !(left?.has(file.value, at: path, in: container.location) ?? false),
                 !keyspace.holds(file)
             else { continue }
-            // A directory full of values that rules refuse must not fill the memory.
-            guard byteCount <= container.limits.transactionByteCount else {
-                container.lookAgain([file], after: 0)
-                continue
-            }
-            byteCount += file.value?.count ?? 0
+            room.noteFound(file.value)
             found.append(file)
         }
         found += removals(of: container, files, keyspace, stored).filter { hadFile($0.key) }
@@ -148,12 +152,16 @@ extension FileContainers {
     }
 
     /// Makes edits ordinary transactions: one for all of them, unless they exceed one.
+    ///
+    /// If memory is short, values that take more than those before are refused, like any write.
     func adopt(_ found: [FoundFile], of container: FileContainer, into keyspace: LocalKeyspace) {
         var rest = found[...]
         while !rest.isEmpty {
             let chunk = keyspace.withCore { $0.prefix(of: rest) }
             rest = rest.dropFirst(chunk.count)
-            let outcomes = keyspace.withCore { $0.adopt(chunk) }
+            let byteCount = chunk.reduce(0) { $0 + ($1.value?.count ?? 0) }
+            let shortage = memory()?.shortage(adding: byteCount)
+            let outcomes = keyspace.withCore { $0.adopt(chunk, shortage) }
             if case .refused(let error)? = outcomes.first, error.code == .readOnly {
                 container.lookAgain(chunk, after: 100_000_000)
                 continue

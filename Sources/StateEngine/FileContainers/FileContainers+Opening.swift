@@ -80,7 +80,7 @@ extension FileContainers {
         value: (Key) -> [UInt8]?
     ) throws(StateError) {
         guard let text else { return }
-        hasPendingFileList = true
+        storedList = .whole
         guard let list = PendingFileList(text) else {
             throw StateError(
                 .corrupt,
@@ -120,6 +120,9 @@ extension FileContainers {
             guard isNew || left.mayHaveFile(at: path, in: container.location) else { continue }
             guard let files = container.files, let value = keyspace.entry(for: key)?.value
             else { continue }
+            try key.bytes.withBorrowed { (key) throws(StateError) in
+                try FileContainer.checkDepth(of: key, at: path, container.limits)
+            }
             // The file of another key that has left is replaced.
             let former = files.known[path] == nil ? nil : try container.value(at: path)
             if files.known[path] == nil {
@@ -137,7 +140,8 @@ extension FileContainers {
                         + (container.unpublished[path]?.reason ?? "something else is there")
                 )
             }
-            exports.append(FileExport(container: container, path: path, old: former, new: value))
+            let new = ValueDigest(value)
+            exports.append(FileExport(container: container, path: path, old: former, new: new))
         }
     }
 
@@ -191,19 +195,18 @@ private struct FileExport {
     let path: FilePath
     /// What it held before; nil if there was none.
     let old: [UInt8]?
-    let new: [UInt8]
+    let new: ValueDigest
 
     /// Restores the former contents, unless somebody has edited the file.
     ///
     /// - Returns: The file, if that failed.
     func takeBack() -> KeptFiles? {
-        let digest = ValueDigest(new)
-        guard !container.settle(path, old: digest, to: old) else { return nil }
+        guard !container.settle(path, old: new, to: old) else { return nil }
         var kept = KeptFiles(
             directory: container.location,
             prefixByteCount: container.keys.prefix.count
         )
-        if let key = container.keys.key(of: path) { kept.digests.entries = [(key.bytes, digest)] }
+        if let key = container.keys.key(of: path) { kept.digests.entries = [(key.bytes, new)] }
         return kept
     }
 }

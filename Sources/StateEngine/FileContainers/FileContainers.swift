@@ -22,6 +22,8 @@ package final class FileContainers: @unchecked Sendable {
     /// The container of each rule; nil for rules of keys that live elsewhere.
     let byRule: [FileContainer?]
     let notice: @Sendable (String) -> Void
+    /// The memory limit of the process and its use; nil without a limit.
+    let memory: @Sendable () -> MemoryBound?
 
     /// The limits of a reload, until the commit thread takes them.
     private let reloaded = StateLock<Limits?>(nil)
@@ -29,9 +31,8 @@ package final class FileContainers: @unchecked Sendable {
     let keyspace = StateLock<LocalKeyspace?>(nil)
 
     // Only for the thread that has the backing.
-    /// Whether the store has a list of pending files, and whether that names only unpublished keys.
-    var hasPendingFileList = false
-    var isPendingFileListMinimal = false
+    /// The list of pending files that the store has.
+    var storedList = StoredFileList.none
     /// After failures, edits are adopted again at growing intervals.
     var adoptionRetry = Retry()
 
@@ -49,10 +50,12 @@ package final class FileContainers: @unchecked Sendable {
     /// - Parameters:
     ///   - rules: The rules that say where their keys live.
     ///   - limits: The largest file that counts as a value, and the largest number of files.
+    ///   - memory: The memory limit of the process and its use; nil without a limit.
     ///   - notice: Called for each problem, with a sentence; from any thread.
     package init?(
         _ rules: [FileRule],
         limits: Limits,
+        memory: @escaping @Sendable () -> MemoryBound? = { nil },
         notice: @escaping @Sendable (String) -> Void
     ) {
         guard rules.contains(where: { $0.directory != nil }) else { return nil }
@@ -60,6 +63,7 @@ package final class FileContainers: @unchecked Sendable {
         self.table = table
         self.rules = rules
         self.notice = notice
+        self.memory = memory
         byRule = rules.enumerated().map { number, rule in
             FileContainer(rule, limits, holds: { table.rule(of: $0) == number }, notice)
         }

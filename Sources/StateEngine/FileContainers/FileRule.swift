@@ -24,6 +24,25 @@ package struct FileRule: Hashable, Sendable {
     }
 }
 
+/// Who may read the keys of files, if that is restricted.
+///
+/// Whoever has made a file before is not for that reason allowed to read the value that replaces it.
+package struct FileReaders: Hashable, Sendable {
+    package var users: Set<UInt32>
+    package var groups: Set<UInt32>
+
+    package init(users: Set<UInt32>, groups: Set<UInt32>) {
+        (self.users, self.groups) = (users, groups)
+    }
+
+    /// Root and this process's user may read all keys.
+    func include(user: UInt32) -> Bool {
+        user == 0 || user == geteuid() || users.contains(user)
+    }
+
+    func include(group: UInt32) -> Bool { groups.contains(group) }
+}
+
 /// What the files of a rule look like.
 package struct FileForm: Hashable, Sendable {
     /// Their permission bits; nil for those of the file that is replaced, or of the directory.
@@ -33,11 +52,28 @@ package struct FileForm: Hashable, Sendable {
     package var gid: UInt32?
     /// Whether a final line break in a file is not part of the value.
     package var trims = false
+    /// Who may read the keys; nil for everybody.
+    package var readers: FileReaders?
 
     package init() {}
 
     /// ``mode`` as the system has it.
     var permissions: mode_t? { mode.map { mode_t(truncatingIfNeeded: $0) } }
+
+    /// The owner of a file that replaces one of `old`, or of a new one; nil for that of this process.
+    func owner(replacing old: FileStatus?) -> UInt32? {
+        if let uid { return uid }
+        guard let found = old?.uid, readers?.include(user: found) ?? true else { return nil }
+        return found
+    }
+
+    /// The group of a file that replaces one of `old`, or of a new one; `made` is the group that the
+    /// directory has given to it.
+    func group(replacing old: FileStatus?, made: UInt32) -> UInt32 {
+        if let gid { return gid }
+        let found = old?.gid ?? made
+        return readers?.include(group: found) ?? true ? found : getegid()
+    }
 
     /// Owner, group and permission bits of a new directory, which has those of `made`.
     ///

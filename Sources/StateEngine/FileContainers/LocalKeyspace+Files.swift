@@ -103,12 +103,12 @@ extension LocalKeyspace {
         withCore { $0.admission.files = nil }
         files.close()
         queue.files.withLock { $0 = nil }
-        guard files.hasPendingFileList, files.containers.allSatisfy(\.unpublished.isEmpty),
+        guard files.storedList != .none, files.containers.allSatisfy(\.unpublished.isEmpty),
             let store = queue.capabilities.files
         else { return }
         // If it stays, the next start finds that every file equals its row.
         do { try store.removePendingFileList() } catch { return }
-        files.hasPendingFileList = false
+        files.storedList = .none
     }
 
     /// Whether a file holds the value of its key: the newest version, or the durable one, because

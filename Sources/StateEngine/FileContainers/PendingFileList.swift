@@ -47,6 +47,15 @@ struct PendingFileList {
     }
 }
 
+/// The list of pending files that a store has.
+enum StoredFileList {
+    case none
+    /// It names keys of the last commit.
+    case whole
+    /// It names only unpublished keys.
+    case minimal
+}
+
 /// What a commit does to the list of pending files.
 package enum PendingFileListChange: Sendable {
     case keep

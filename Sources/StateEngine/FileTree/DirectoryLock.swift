@@ -19,7 +19,7 @@ final class DirectoryLock {
     ///
     /// - Throws: ``StateError/Code/locked``, naming the owner's pid; ``StateError/Code/storage`` if
     ///   the directory cannot be opened.
-    init(_ directory: borrowing FileTree.Directory, for shown: String) throws(StateError) {
+    init(_ directory: FileTree.Directory, for shown: String) throws(StateError) {
         // Order matters: a lock belongs to the open file, and the tree's descriptor stays in use
         // after this one is closed.
         let opened = openat(directory.descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)

@@ -1,6 +1,6 @@
 /// The path of a file relative to the directory of a store, as bytes; the path of the directory
 /// itself is empty.
-package struct FilePath: Hashable, CustomStringConvertible {
+package struct FilePath: Hashable, Comparable, CustomStringConvertible {
     package let bytes: [UInt8]
 
     static let root = FilePath([])
@@ -27,6 +27,9 @@ package struct FilePath: Hashable, CustomStringConvertible {
 
     /// The components of the path, its own name last.
     var names: [[UInt8]] { bytes.split(separator: FilePath.slash).map { Array($0) } }
+
+    /// How many components it has; the root has none.
+    var depth: Int { isRoot ? 0 : 1 + bytes.count { $0 == FilePath.slash } }
 
     func appending(_ name: [UInt8]) -> FilePath {
         isRoot ? FilePath(name) : FilePath(bytes + [FilePath.slash] + name)
@@ -57,6 +60,11 @@ package struct FilePath: Hashable, CustomStringConvertible {
         var found = [parent]
         while let last = found.last, !last.isRoot { found.append(last.parent) }
         return found
+    }
+
+    /// In this order, what is below a directory follows it.
+    package static func < (left: FilePath, right: FilePath) -> Bool {
+        left.bytes.lexicographicallyPrecedes(right.bytes)
     }
 
     package var description: String {

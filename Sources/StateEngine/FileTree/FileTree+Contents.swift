@@ -100,7 +100,8 @@ extension FileTree {
     /// Writes a new file, and makes it durable.
     ///
     /// It gets mode and owner that ``form`` names, else those of the file `old`, except setuid,
-    /// setgid and sticky bits: those were granted for other contents. `mode` is for a file that
+    /// setgid and sticky bits: those were granted for other contents. An owner or a group that may
+    /// not read the key is not kept. `mode` is for a file that
     /// replaces none.
     ///
     /// - Returns: The stamp of the file.
@@ -159,16 +160,26 @@ extension FileTree {
         mode: mode_t,
         _ path: FilePath
     ) throws(FileFailure) {
+        if form.readers != nil { try FileTree.removeLists(of: file, path) }
         // Order matters: changing the owner clears bits of the mode.
-        if old != nil || form.uid != nil || form.gid != nil {
+        if old != nil || form.uid != nil || form.gid != nil || form.readers != nil {
             let own = try FileStatus(of: file, path)
-            let (uid, gid) = (form.uid ?? old?.uid ?? own.uid, form.gid ?? old?.gid ?? own.gid)
+            let uid = form.owner(replacing: old) ?? own.uid
+            let gid = form.group(replacing: old, made: own.gid)
             if own.uid != uid || own.gid != gid {
                 guard fchown(file, uid, gid) == 0 else { throw FileFailure("fchown", path) }
             }
         }
         guard fchmod(file, form.permissions ?? old.map { $0.mode & 0o777 } ?? mode) == 0 else {
             throw FileFailure("fchmod", path)
+        }
+    }
+
+    /// Removes the access lists that a new file or directory has from its directory: whoever owns
+    /// that may have let others read what is made in it.
+    static func removeLists(of descriptor: Int32, _ path: FilePath) throws(FileFailure) {
+        guard clinux_remove_access_lists(descriptor) == 0 else {
+            throw FileFailure("fremovexattr", path)
         }
     }
 

@@ -1,14 +1,20 @@
 import CLinux
 import StatePlatform
+import StateSystem
 import Synchronization
 
 /// The directory of a store: everything in it is reached from one descriptor, and nothing outside
 /// it can be.
 final class FileTree: Sendable {
     /// An open directory; closed with its last use.
-    struct Directory: ~Copyable {
+    final class Directory: Sendable {
         let descriptor: Int32
         let path: FilePath
+
+        init(descriptor: Int32, path: FilePath) {
+            self.descriptor = descriptor
+            self.path = path
+        }
 
         deinit { close(descriptor) }
 
@@ -26,11 +32,18 @@ final class FileTree: Sendable {
     private let isPrivate: Bool
     /// What new files look like, and how files are read.
     let form: FileForm
-    /// Prefixes of the names of temporary files: those of any process, and that of this one, which
-    /// is unique.
+    /// Prefixes of the names of temporary files: those of any process, and that of this object,
+    /// which is unique.
     private let temporaryPrefixes: [[UInt8]]
     private let temporaryPrefix: [UInt8]
     private let temporaryCount = Atomic(0)
+    /// Whether directories stay open after their use; see ``walk()``.
+    private let isWalk: Bool
+    /// The directories on the way to the one that was opened last, the root first.
+    private let way = StateLock<[Directory]>([])
+    /// At most so many directories of a way stay open, besides its last: they come out of the
+    /// descriptors that clients leave.
+    private static let wayLength = 32
 
     /// Opens a directory by its path, following links; the caller decides what it may be used for.
     convenience init(_ location: String) throws(StateError) {
@@ -77,7 +90,7 @@ final class FileTree: Sendable {
     /// Without owners, temporary files belong to the directory itself; a copy of the directory is
     /// another.
     private init(
-        _ root: consuming Directory,
+        _ root: Directory,
         at location: String,
         isPrivate: Bool,
         owners: [String],
@@ -87,16 +100,34 @@ final class FileTree: Sendable {
         fstat(root.descriptor, &status)
         let owners = owners.isEmpty ? [String(status.st_ino, radix: 36)] : owners
         temporaryPrefixes = owners.map { Array(".stated-\($0)-".utf8) }
-        temporaryPrefix =
-            temporaryPrefixes[0] + Array(String(UInt64.random(in: 0...UInt64.max), radix: 36).utf8)
+        temporaryPrefix = FileTree.ownPrefix(of: temporaryPrefixes)
         self.root = root
         self.location = location
         self.isPrivate = isPrivate
         self.form = form
+        isWalk = false
     }
+
+    private init(walking tree: FileTree) {
+        (root, location, isPrivate, form) = (tree.root, tree.location, tree.isPrivate, tree.form)
+        temporaryPrefixes = tree.temporaryPrefixes
+        temporaryPrefix = FileTree.ownPrefix(of: tree.temporaryPrefixes)
+        isWalk = true
+    }
+
+    /// The same directory for a piece of work with many paths: it keeps the directories on the way
+    /// to the last one open, so that paths in order open each directory once.
+    ///
+    /// For one piece of work only. A directory that somebody else has moved or replaced meanwhile
+    /// is not noticed.
+    func walk() -> FileTree { FileTree(walking: self) }
 
     /// Makes everything durable that was written to the file system.
     func syncAll() { clinux_sync_file_system(root.descriptor) }
+
+    private static func ownPrefix(of prefixes: [[UInt8]]) -> [UInt8] {
+        prefixes[0] + Array(String(UInt64.random(in: 0...UInt64.max), radix: 36).utf8)
+    }
 
     /// A name that does not exist in the directory.
     func temporaryName() -> [UInt8] {
@@ -120,21 +151,51 @@ final class FileTree: Sendable {
     /// Opens a directory of the store.
     ///
     /// - Complexity: one system call if others may write; otherwise three for each component of the
-    ///   path.
+    ///   path. In a ``walk()`` three for each component that is not on the way to the last one.
     func directory(_ path: FilePath) throws(FileFailure) -> Directory {
+        if isWalk {
+            return try way.withLock { (way) throws(FileFailure) in try open(path, along: &way) }
+        }
         guard isPrivate else { return try FileTree.open(path, in: root, as: path) }
-        var here = try FileTree.open(.root, in: root, as: .root)
-        try FileTree.check(here)
-        for name in path.names {
-            here = try FileTree.open(FilePath(name), in: here, as: here.path.appending(name))
-            try FileTree.check(here)
+        var here = try step(nil, from: root)
+        for name in path.names { here = try step(name, from: here) }
+        return here
+    }
+
+    /// Opens a directory from the deepest one that is open on the way to it.
+    private func open(
+        _ path: FilePath,
+        along way: inout [Directory]
+    ) throws(FileFailure) -> Directory {
+        if way.isEmpty { way = [try step(nil, from: root)] }
+        let last = way.lastIndex { path == $0.path || path.isBelow($0.path) } ?? 0
+        if way[last].path == path { return way[last] }
+        way.removeSubrange((last + 1)...)
+        var here = way[last]
+        for name in path.names.dropFirst(here.path.depth) {
+            here = try step(name, from: here)
+            if way.count > FileTree.wayLength { way.removeLast() }
+            way.append(here)
         }
         return here
     }
 
+    /// Opens a directory in another one, or the root if `name` is nil.
+    private func step(_ name: [UInt8]?, from here: Directory) throws(FileFailure) -> Directory {
+        let path = name.map { here.path.appending($0) } ?? .root
+        let next = try FileTree.open(name.map { FilePath($0) } ?? .root, in: here, as: path)
+        if isPrivate { try FileTree.check(next) }
+        return next
+    }
+
+    /// Forgets a directory that was removed, so that a new one at its path is opened.
+    func forget(_ path: FilePath) {
+        way.withLock { $0.removeAll { $0.path == path || $0.path.isBelow(path) } }
+    }
+
     private static func open(
         _ path: FilePath,
-        in directory: borrowing Directory,
+        in directory: Directory,
         as shown: FilePath
     ) throws(FileFailure) -> Directory {
         let descriptor = directory.descriptor
@@ -148,7 +209,7 @@ final class FileTree: Sendable {
     }
 
     /// Refuses a directory that others may change.
-    static func check(_ directory: borrowing Directory) throws(FileFailure) {
+    static func check(_ directory: Directory) throws(FileFailure) {
         let status = try FileStatus(of: directory.descriptor, directory.path)
         guard status.isTrusted else { throw FileFailure(untrusted: directory.path, status) }
     }
@@ -166,7 +227,7 @@ final class FileTree: Sendable {
 
     static func status(
         _ name: [UInt8],
-        in directory: borrowing Directory
+        in directory: Directory
     ) throws(FileFailure) -> FileStatus? {
         var found = stat()
         let code = FilePath.withCString(name) {
@@ -182,18 +243,22 @@ final class FileTree: Sendable {
     func nearestDirectory(
         to path: FilePath
     ) throws(FileFailure) -> (directory: FilePath, obstacle: FilePath?) {
-        var obstacle: FilePath?
-        for candidate in [path] + path.ancestors {
-            do throws(FileFailure) {
-                _ = try directory(candidate)
-                return (candidate, obstacle)
-            } catch  where error.code == ENOENT {
-                obstacle = nil
+        // Mostly it is there, and in a walk it is open.
+        do throws(FileFailure) {
+            _ = try directory(path)
+            return (path, nil)
+        } catch  where [ENOENT, ENOTDIR, ELOOP].contains(error.code) {}
+        var nearest = FilePath.root
+        for name in path.names {
+            let next = nearest.appending(name)
+            do throws(FileFailure) { _ = try directory(next) } catch  where error.code == ENOENT {
+                return (nearest, nil)
             } catch  where error.code == ENOTDIR || error.code == ELOOP {
-                obstacle = candidate
+                return (nearest, next)
             }
+            nearest = next
         }
-        throw FileFailure("openat2", .root, ENOENT)
+        return (nearest, nil)
     }
 
     /// Creates `path` and the missing directories above it, with the mode of their parents, and
@@ -201,22 +266,30 @@ final class FileTree: Sendable {
     ///
     /// - Returns: The directories that it created, and their parents.
     func makeDirectories(_ path: FilePath) throws(FileFailure) -> [FilePath] {
+        do throws(FileFailure) {
+            _ = try directory(path)
+            return []
+        } catch  where error.code == ENOENT {}
         var touched: [FilePath] = []
-        for step in ([path] + path.ancestors).reversed() where !step.isRoot {
-            let parent = try directory(step.parent)
-            var inherited = stat()
-            fstat(parent.descriptor, &inherited)
-            // A sticky directory protects the files of each user from the others.
-            let mode = inherited.st_mode & 0o1777
-            let code = FilePath.withCString(step.name) { mkdirat(parent.descriptor, $0, mode) }
-            if code == 0 {
-                try giveForm(to: step, in: parent)
-                touched += [step.parent, step]
-            } else if errno != EEXIST {
-                throw FileFailure("mkdirat", step)
+        var above = FilePath.root
+        for name in path.names {
+            let step = above.appending(name)
+            do throws(FileFailure) { _ = try directory(step) } catch  where error.code == ENOENT {
+                try make(step, in: directory(above))
+                touched += [above, step]
             }
+            above = step
         }
         return touched
+    }
+
+    private func make(_ path: FilePath, in parent: Directory) throws(FileFailure) {
+        let inherited = try FileStatus(of: parent.descriptor, parent.path)
+        // A sticky directory protects the files of each user from the others.
+        let mode = inherited.mode & 0o1777
+        let code = FilePath.withCString(path.name) { mkdirat(parent.descriptor, $0, mode) }
+        if code == 0 { return try giveForm(to: path, in: parent) }
+        guard errno == EEXIST else { throw FileFailure("mkdirat", path) }
     }
 
     /// Gives a new directory owner, group and mode, regardless of the umask.
@@ -225,12 +298,13 @@ final class FileTree: Sendable {
     /// a link is an error, and a directory that is not this process's stays as it is.
     private func giveForm(
         to path: FilePath,
-        in parent: borrowing Directory
+        in parent: Directory
     ) throws(FileFailure) {
         guard form.mode != nil || form.uid != nil || form.gid != nil else { return }
         let made = try FileTree.open(FilePath(path.name), in: parent, as: path)
         let status = try FileStatus(of: made.descriptor, path)
         guard status.uid == geteuid() else { return }
+        if form.readers != nil { try FileTree.removeLists(of: made.descriptor, path) }
         let look = form.directory(in: isPrivate, like: status)
         // Order matters: changing the owner may clear bits of the mode.
         if look.uid != status.uid || look.gid != status.gid {
@@ -255,6 +329,8 @@ final class FileTree: Sendable {
             throw failure
         }
         defer { closedir(stream) }
+        // The copy shares the place up to which it was read, and a walk keeps it open.
+        rewinddir(stream)
         while true {
             errno = 0
             guard let entry = readdir(stream) else {

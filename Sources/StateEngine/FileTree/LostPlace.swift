@@ -38,7 +38,7 @@ struct DirectoryPlace {
     ///   - path: The path as it was given; links in it are followed at each check.
     ///   - directory: The directory that was found there.
     /// - Throws: ``FileFailure``, if the directory cannot be asked who it is.
-    init(_ path: String, _ directory: borrowing FileTree.Directory) throws(FileFailure) {
+    init(_ path: String, _ directory: FileTree.Directory) throws(FileFailure) {
         self.path = path
         absolute = absolutePath(path)
         identity = try DirectoryIdentity(directory)

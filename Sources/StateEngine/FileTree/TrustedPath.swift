@@ -87,7 +87,7 @@ enum TrustedPath {
     }
 
     private static func check(
-        _ directory: borrowing FileTree.Directory,
+        _ directory: FileTree.Directory,
         _ path: String,
         above location: String,
         _ topOwner: UInt32
@@ -111,7 +111,7 @@ enum TrustedPath {
 
     /// Checks that nobody but root and this process's user may write a directory.
     static func checkOwner(
-        _ directory: borrowing FileTree.Directory,
+        _ directory: FileTree.Directory,
         _ location: String
     ) throws(StateError) {
         let status = try status(directory, location)
@@ -124,7 +124,7 @@ enum TrustedPath {
     }
 
     private static func status(
-        _ directory: borrowing FileTree.Directory,
+        _ directory: FileTree.Directory,
         _ location: String
     ) throws(StateError) -> FileStatus {
         var found = stat()
@@ -146,7 +146,7 @@ struct DirectoryIdentity: Equatable, Sendable {
     /// When it was created, in nanoseconds since 1970; 0 if the file system does not report that.
     let born: Int64
 
-    init(_ directory: borrowing FileTree.Directory) throws(FileFailure) {
+    init(_ directory: FileTree.Directory) throws(FileFailure) {
         let stamp = try FileStatus(of: directory.descriptor, .root).stamp
         (device, inode) = (stamp.device, stamp.inode)
         born = max(0, clinux_birth_time(directory.descriptor))

@@ -112,6 +112,7 @@ package final class KeyspaceCore: @unchecked Sendable {
         revisions.markDurable(batch.lastRevision, isStored: !batch.isDeferred)
         if let revision = batch.lastChangeRevision { revisions.noteChange(revision) }
         pending.byteCount -= batch.byteCount
+        pending.fileSteps -= batch.fileSteps
     }
 
     // MARK: Causes

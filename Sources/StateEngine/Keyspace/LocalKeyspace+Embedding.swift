@@ -17,6 +17,11 @@ extension LocalKeyspace {
     /// Whether commits wait and nobody takes them, which may be so for a moment.
     package var neglectsCommits: Bool { queue.state.withLock { $0.isNeglected } }
 
+    /// What is being done with storage, as a number that is new for each thing, and the processor
+    /// time that its thread has ever used, in nanoseconds; nil if nothing is, or if the system does
+    /// not say.
+    package var storageUse: (number: Int, nanoseconds: Int64)? { queue.use }
+
     /// How many changes have their answers although storage does not have them yet, and their bytes
     /// of keys and values.
     package var deferred: (count: Int, byteCount: Int) {

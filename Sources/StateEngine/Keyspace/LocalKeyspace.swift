@@ -202,12 +202,14 @@ public final class LocalKeyspace: WaitableKeyspace {
     }
 
     /// The same before all requests at hand were read, if the commit thread is idle and there is
-    /// enough for a sync.
+    /// enough for a sync, or if there are files enough for a commit of their own.
     package func publishEarly() {
-        guard isPersistent, queue.isIdle else { return }
+        guard isPersistent else { return }
         withCore { core in
-            if core.pending.filling.transactionCount >= 64 {
-                queue.submit(core.pending.filling, commitsOnCaller: false)
+            let filling = core.pending.filling
+            let isMuch = filling.transactionCount >= 64 && queue.isIdle
+            if isMuch || filling.fileSteps >= CommitQueue.fileStepCount {
+                queue.submit(filling, commitsOnCaller: false)
             }
         }
     }
@@ -298,6 +300,8 @@ package struct PendingCommits: ~Copyable {
     let inDoubt = CommitBatch()
     /// Bytes of everything that is finished and not durable.
     package internal(set) var byteCount = 0
+    /// What the commit thread has to do for the files of that; see ``FileWork/steps``.
+    package internal(set) var fileSteps = 0
     /// Waiting answers, in order of revision.
     private var answers: [HeldAnswer] = []
     private var deliveries: [Delivery] = []

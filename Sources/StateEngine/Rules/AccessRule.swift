@@ -152,6 +152,15 @@ extension KeyAction {
     }
 }
 
+extension KeyspaceCore {
+    /// Why a subject has no admin rights for all keys; nil if it has.
+    package func adminDenial(of subject: Subject) -> AccessDenial? {
+        guard !subject.isPrivileged else { return nil }
+        guard let rule = rules?.ruleOfAll else { return AccessDenial(action: .admin, rule: nil) }
+        return rule.access.denial(.admin, subject, .unowned)
+    }
+}
+
 /// The subjects that a rule allows one action, extracted once so that checks allocate nothing.
 package struct AccessList: Sendable {
     package let rule: RulePlace

@@ -19,6 +19,7 @@ extension KeyspaceCore {
         for record in batch.changes.reversed() where !record.isPublished { undo(record) }
         if !batch.contents.metadata.isEmpty { metadata.undo(batch.contents.metadata) }
         pending.byteCount -= batch.byteCount
+        pending.fileSteps -= batch.fileSteps
         revisions.undo()
     }
 

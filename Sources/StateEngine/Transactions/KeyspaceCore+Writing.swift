@@ -152,6 +152,7 @@ extension KeyspaceCore {
             isPersistent && !transaction.changes.isEmpty && transaction.metadata.isEmpty
             ? transaction.durability : .synced
         pending.byteCount += transaction.byteCount
+        pending.fileSteps += transaction.files.steps
         var isFinal = false
         let filling = pending.filling
         let (first, deferrable) = (filling.changes.count, filling.contents.deferrableCount)
@@ -164,6 +165,7 @@ extension KeyspaceCore {
         }
         if transaction.isDecided { filling.noteCauses(from: first, entries) }
         if !transaction.metadata.isEmpty { finishMetadata(isPublished: isFinal) }
+        filling.contents.fileSteps += transaction.files.steps
         filling.endTransaction(
             revision: transaction.revision,
             cause: cause,

@@ -146,8 +146,8 @@ package struct OpenTransaction: ~Copyable {
     private(set) unowned(unsafe) var holders: (any WritersHolders)?
     /// The writes that it has taken from the rate limits, to give back if it is rolled back.
     var rates: [(rate: WriteRate, uid: UInt32)] = []
-    /// Whether it adopts edits of files.
-    var isOfFiles = false
+    /// What it has to do with files.
+    var files = FileWork()
     /// The owner of what its next change creates, if that is not the writer: of a file, or of an
     /// adopted value.
     var nextOwner: UInt32?
@@ -198,6 +198,7 @@ package struct OpenTransaction: ~Copyable {
     }
 
     mutating func end() {
+        if files.steps > 0 || files.writer != nil { files = FileWork() }
         (revision, subject, cause, byteCount) = (0, nil, nil, 0)
         holders = nil
         if isDecided { (isDecided, nextOwner) = (false, nil) }

@@ -5,7 +5,7 @@ package enum LimitOption: String, CaseIterable, Sendable {
     case valueBytes, clients, watches, steps, globs, trackedKeys, outputBytes, inputBytes,
         queueBytes
     case deferredBytes
-    case transactionBytes, replyBytes, files, memoryBytes, frameTimeout, rest, checkEvery
+    case transactionBytes, replyBytes, files, fileDepth, memoryBytes, frameTimeout, rest, checkEvery
     case reserveBytes, graceSeconds
 
     /// The unit of a limit.
@@ -13,7 +13,8 @@ package enum LimitOption: String, CaseIterable, Sendable {
 
     package var unit: Unit {
         switch self {
-        case .clients, .watches, .steps, .globs, .trackedKeys, .files, .graceSeconds: .things
+        case .clients, .watches, .steps, .globs, .trackedKeys, .files, .fileDepth, .graceSeconds:
+            .things
         case .frameTimeout, .rest, .checkEvery: .milliseconds
         default: .bytes
         }
@@ -40,6 +41,7 @@ package enum LimitOption: String, CaseIterable, Sendable {
         case .transactionBytes: (64 << 20, 64 << 10...1 << 40)
         case .replyBytes: (256 << 20, 64 << 10...1 << 40)
         case .files: (100_000, 1...100_000_000)
+        case .fileDepth: (32, 1...512)
         case .memoryBytes: (512 << 20, 16 << 20...1 << 40)
         case .frameTimeout: (60_000, 0...86_400_000)
         case .rest: (500, 0...10_000)
@@ -81,6 +83,8 @@ package struct ConfiguredLimits: Sendable {
         limits.queueByteCount = self[.queueBytes]
         limits.transactionByteCount = self[.transactionBytes]
         limits.fileCount = self[.files]
+        limits.fileDepth = self[.fileDepth]
+        limits.fileStepCount = self[.steps]
         return limits
     }
 }

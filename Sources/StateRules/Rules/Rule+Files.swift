@@ -70,11 +70,41 @@ struct FileExposure {
 
 extension RuleTable {
     /// The form of the files of a rule: if some rule restricts who may read its keys, only the owner
-    /// may read the files, unless the rule says something else.
+    /// may read the files, unless the rule says something else, and an owner of a former file who may
+    /// not read the keys is not kept.
     package func form(of rule: Rule) -> FileForm {
         var form = rule.form
-        if form.mode == nil, !restrictions(of: .read, on: rule).isEmpty { form.mode = 0o600 }
+        let restrictions = restrictions(of: .read, on: rule)
+        guard !restrictions.isEmpty else { return form }
+        form.mode = form.mode ?? 0o600
+        form.readers = readers(restrictions)
         return form
+    }
+
+    /// The users and groups whom each of some rules lets read all of its keys.
+    private func readers(_ restrictions: [Rule]) -> FileReaders {
+        let all = restrictions.map { rule in
+            var readers = FileReaders(users: [], groups: [])
+            for principal in rule.access[.read] ?? [] {
+                switch principal {
+                case .user(let uid, _): readers.users.insert(uid)
+                case .group(let gid, _): readers.groups.insert(gid)
+                case .everybody, .owner, .unit: break
+                }
+            }
+            return readers
+        }
+        return FileReaders(
+            users: all.dropFirst().reduce(all[0].users) { $0.intersection($1.users) },
+            groups: all.dropFirst().reduce(all[0].groups) { $0.intersection($1.groups) }
+        )
+    }
+
+    /// A rule that restricts who may read keys of `rule`, whose directory others may write; nil if
+    /// there is none.
+    func restrictionInShared(_ rule: Rule) -> Rule? {
+        guard case .file(_, let isShared) = rule.backing, isShared else { return nil }
+        return restrictions(of: .read, on: rule).first
     }
 
     /// The rules that restrict what may be done with keys of `rule`, except those that `rule` itself

@@ -91,6 +91,7 @@ struct CommandContext: ~Copyable {
     ) throws(StateError) -> R {
         guard !isExecuting else { return try body(&transaction) }
         core.begin(cause, at: time, by: restriction, connection.holders)
+        if core.files != nil { core.limitFiles(of: connection.subject) }
         if round != .first { core.transaction.cluster?.isRepeated = true }
         let result: R
         do throws(StateError) {
@@ -123,6 +124,7 @@ struct CommandContext: ~Copyable {
         execution = Execution(visitsLeft: visitCount)
         if round == .decided { return try body(&self) }
         core.begin(cause, at: time, by: restriction, connection.holders)
+        if core.files != nil { core.limitFiles(of: connection.subject) }
         if round != .first { core.transaction.cluster?.isRepeated = true }
         do throws(StateError) {
             try body(&self)
@@ -175,14 +177,5 @@ struct CommandContext: ~Copyable {
         )
         connection.session.cause = cause
         return cause
-    }
-}
-
-extension KeyspaceCore {
-    /// Why a subject has no admin rights for all keys; nil if it has.
-    func adminDenial(of subject: Subject) -> AccessDenial? {
-        guard !subject.isPrivileged else { return nil }
-        guard let rule = rules?.ruleOfAll else { return AccessDenial(action: .admin, rule: nil) }
-        return rule.access.denial(.admin, subject, .unowned)
     }
 }

@@ -165,10 +165,12 @@ final class Dispatcher {
         if isWrite, connection.mustWaitForDisk(settings.options, context.core) {
             return .queueIsFull
         }
-        if let files = context.core.files, isWrite,
-            connection.awaitsFiles(verb, arguments, files)
-        {
-            return .filesAreEdited
+        if let files = context.core.files, isWrite {
+            let keys = connection.fileKeys(of: verb, arguments, files)
+            if !keys.isEmpty, settings.options.mustWaitForFiles(context.core) {
+                return .queueIsFull
+            }
+            if connection.awaits(keys, files) { return .filesAreEdited }
         }
         if memory.isTight, verb.asksForMuch, memory.mustWait(connection) { return .memoryIsFull }
         if looksBack, context.mustWaitForCommits() { return .commitsAreOnTheirWay }

@@ -59,16 +59,15 @@ struct AwaitedFiles {
 }
 
 extension Connection {
-    /// Whether a command must wait until edits of the files of its keys are known, so that it comes
-    /// after them.
-    func awaitsFiles(
-        _ verb: Verb,
+    /// The keys of a command that writes, and are in files; those of the transaction for EXEC.
+    func fileKeys(
+        of verb: Verb,
         _ arguments: Arguments,
         _ files: FileContainers
-    ) -> Bool {
+    ) -> FileKeys {
         var keys = FileKeys()
         if let queued = session.transaction {
-            guard verb.isExecution, queued.hasWrites else { return false }
+            guard verb.isExecution, queued.hasWrites else { return keys }
             keys.add(queued.files)
             for watched in session.watchedKeys {
                 watched.key.withUnsafeBytes { keys.add($0, in: files) }
@@ -76,6 +75,12 @@ extension Connection {
         } else if verb.isWrite {
             keys.add(verb, arguments, in: files)
         }
+        return keys
+    }
+
+    /// Whether a command must wait until edits of the files of its keys are known, so that it comes
+    /// after them.
+    func awaits(_ keys: FileKeys, _ files: FileContainers) -> Bool {
         // It has waited for the maximum time.
         if let awaited = inbound.awaitedFiles, awaited.isOverdue {
             inbound.awaitedFiles = nil

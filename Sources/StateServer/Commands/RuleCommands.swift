@@ -261,7 +261,9 @@ private final class CheckListing: SlicedListing {
             }
         }
         let compared = passed.map { key in key.withUnsafeBytes { walk($0) } } ?? walk(nil)
-        if compared != nil { visitedCount += ListingPiece.comparedCount }
+        if compared != nil {
+            visitedCount += ListingPiece.comparedByteCount / ListingPiece.byteCountOfComparison
+        }
         guard let reached = last ?? compared else { return true }
         passed = reached
         return false

@@ -14,6 +14,11 @@ extension ServerOptions {
             ? limits.transactionChangeCount : min(stepCount, limits.transactionChangeCount)
     }
 
+    /// Whether so many files wait for the commit thread that no more are written now.
+    func mustWaitForFiles(_ core: KeyspaceCore) -> Bool {
+        core.pending.fileSteps >= limits.fileStepCount
+    }
+
     /// Refuses a command of more steps than its connection may take, before it begins; an open
     /// transaction is refused as well.
     ///

@@ -248,7 +248,8 @@ extension Server {
     /// Call this under the keyspace's lock.
     private func mayGoOn(_ connection: Connection) -> Bool {
         switch connection.inbound.pause {
-        case .queueIsFull: !connection.mustWaitForDisk(options, core)
+        case .queueIsFull:
+            !connection.mustWaitForDisk(options, core) && !options.mustWaitForFiles(core)
         case .outputIsFull: connection.outbound.waitingByteCount <= options.outputByteCount / 2
         case .repliesAreHeld: connection.outbound.held.isEmpty
         case .commitsAreOnTheirWay: !core.isBehind(connection.inbound.awaitedRevision)

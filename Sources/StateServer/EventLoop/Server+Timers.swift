@@ -1,5 +1,5 @@
 import CLinux
-import StateEngine
+package import StateEngine
 
 /// Timers.
 extension Server {
@@ -170,12 +170,9 @@ extension Server {
         returnMemoryIfQuiet(at: now)
         let taken = keyspace.withCore { $0.entries.putByteCount }
         guard memorySchedule.isDue(at: now, taken: taken) else { return }
-        var bound = options.memoryBound()
-        // Freed heap memory is reused for new values and rarely returned to the kernel. Measuring
-        // it walks the heap, so this happens only if memory is short.
-        if bound?.isShort ?? false { bound?.usedByteCount -= clinux_free_heap_byte_count() }
+        let bound = options.memoryBound()
         memorySchedule.plan(after: bound, at: now, taken: taken)
-        take(bound.flatMap { $0.isShort ? shortage($0) : nil })
+        take(bound?.shortage())
     }
 
     /// After so many milliseconds without an event nobody waits for the loop.
@@ -201,39 +198,6 @@ extension Server {
         } else {
             options.log(.notice, .memoryFree, "there is memory again: writes are accepted")
         }
-    }
-
-    private func shortage(_ bound: MemoryBound) -> StateError {
-        StateError(
-            .noSpace,
-            "memory is short: the daemon takes \(bound.description), of which it reserves "
-                + "\(bound.reservedByteCount >> 20) MiB; values that need more are refused; delete "
-                + "keys or raise the limit"
-        )
-    }
-}
-
-/// A memory limit of the process, and the memory used: above the limit, allocations fail or the
-/// kernel kills the process, without time for a message.
-package struct MemoryBound: Sendable {
-    /// The source of the limit, such as `ulimit -v`.
-    package var name: String
-    package var byteCount: Int
-    /// The memory used that counts towards it.
-    package var usedByteCount: Int
-
-    package init(name: String, byteCount: Int, usedByteCount: Int) {
-        (self.name, self.byteCount, self.usedByteCount) = (name, byteCount, usedByteCount)
-    }
-
-    package var freeByteCount: Int { byteCount - usedByteCount }
-    /// The reserve for buffers and for the next start, which needs more than a running daemon.
-    package var reservedByteCount: Int { max(32 << 20, byteCount / 8) }
-    /// Whether no more values may be added.
-    package var isShort: Bool { freeByteCount < reservedByteCount }
-
-    package var description: String {
-        "\(usedByteCount >> 20) MiB of the \(byteCount >> 20) MiB of memory that \(name) allows"
     }
 }
 

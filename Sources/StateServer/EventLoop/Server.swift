@@ -205,8 +205,7 @@ final class Turn {
     var accepted: Connection?
     /// Why other threads have woken the loop.
     var reasons: Wakeup.Reasons = []
-    /// Whether commits waited at the last sign of life, and nobody took them.
-    var neglectsCommits = false
+    var commitThread = CommitThreadWatch()
     var commitsHere = CommitsHere(processorCount: clinux_processor_count())
     /// Who runs the loop while a commit on its thread waits for a slow disk.
     var substitute: LoopSubstitute?

@@ -8,6 +8,7 @@ extension FileContainers {
         self.init(
             options.configuration.rules.fileRules,
             limits: options.configuration.limits.keyspace,
+            memory: { MachineMemory.tightestForValues },
             notice: { log.write(.warning, .keyFile, $0) }
         )
     }

@@ -27,4 +27,5 @@ DIR *opendir(const char *path);
 DIR *fdopendir(int descriptor);
 struct dirent *readdir(DIR *stream);
 int closedir(DIR *stream);
+void rewinddir(DIR *);
 #endif

@@ -1,0 +1,34 @@
+/// A memory limit of the process, and the memory used: above the limit, allocations fail or the
+/// kernel kills the process, without time for a message.
+package struct MemoryBound: Sendable {
+    /// The source of the limit, such as `ulimit -v`.
+    package var name: String
+    package var byteCount: Int
+    /// The memory used that counts towards it.
+    package var usedByteCount: Int
+
+    package init(name: String, byteCount: Int, usedByteCount: Int) {
+        (self.name, self.byteCount, self.usedByteCount) = (name, byteCount, usedByteCount)
+    }
+
+    package var freeByteCount: Int { byteCount - usedByteCount }
+    /// The reserve for buffers and for the next start, which needs more than a running daemon.
+    package var reservedByteCount: Int { max(32 << 20, byteCount / 8) }
+    /// Whether no more values may be added.
+    package var isShort: Bool { freeByteCount < reservedByteCount }
+
+    package var description: String {
+        "\(usedByteCount >> 20) MiB of the \(byteCount >> 20) MiB of memory that \(name) allows"
+    }
+
+    /// The refusal of values of so many more bytes; nil if there is room for them.
+    package func shortage(adding byteCount: Int = 0) -> StateError? {
+        guard freeByteCount - byteCount < reservedByteCount else { return nil }
+        return StateError(
+            .noSpace,
+            "memory is short: the daemon takes \(description), of which it reserves "
+                + "\(reservedByteCount >> 20) MiB; values that need more are refused; delete keys or "
+                + "raise the limit"
+        )
+    }
+}
