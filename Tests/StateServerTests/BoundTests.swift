@@ -12,7 +12,7 @@ struct BoundTests {
 
     @Test func `changes of a user at their limit pause its writers, not readers`() throws {
         let backing = HeldBacking(isHeld: false)
-        let server = try ServedKeyspace(backing) { $0.limits.queueByteCount = 80_000 }
+        let server = try ServedKeyspace(backing) { $0.limits.queueByteCount = 160_000 }
         let (writer, other, reader) = try (server.connect(), server.connect(), server.connect(3))
         _ = try reader.ask("SET free 1")
         backing.hold()
@@ -37,7 +37,7 @@ struct BoundTests {
     }
 
     @Test(.enabled(if: TestUser.areThere))
-    func `bounded: who writes much has an eighth of the queue to the disk, and others the rest`()
+    func `bounded: who writes much has a sixteenth of the queue to the disk, and others the rest`()
         throws
     {
         let backing = HeldBacking(isHeld: false)
@@ -52,7 +52,7 @@ struct BoundTests {
         try server.catchUp()
         let status = try server.connect().ask("STATE.STATUS")
         let uncommitted = try #require(status["uncommitted"]?.integerValue)
-        #expect((100_000..<125_000).contains(uncommitted), "\(uncommitted)")
+        #expect((50_000..<75_000).contains(uncommitted), "\(uncommitted)")
         backing.open()
         #expect(try other.next() == .simple("OK"))
         for peer in greedy { #expect(try peer.next(10).allSatisfy { $0 == .simple("OK") }) }

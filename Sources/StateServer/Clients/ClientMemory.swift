@@ -20,6 +20,8 @@ final class ClientMemory {
         private(set) var eventNanoseconds: Int64 = 0
         /// Until its end the user is not served, if others are.
         var rest = Rest()
+        /// In how many turns its events waited since one of them was handled.
+        var turnsWaited: Int64 = 0
         /// The large listing that continues: one at a time.
         weak var largeListing: ListingCommand?
         /// Globs of its watches and subscriptions.

@@ -91,12 +91,12 @@ extension Connection {
     /// Whether it may write nothing until earlier changes are on disk: too many wait, or too many of
     /// its user.
     ///
-    /// Whoever writes next waits for all of them, so a user may have an eighth of the queue.
+    /// Whoever writes next waits for all of them, so a user may have a sixteenth of the queue.
     func mustWaitForDisk(_ options: ServerOptions, _ core: KeyspaceCore) -> Bool {
         let (limit, waiting) = (options.limits.queueByteCount, core.pending.byteCount)
-        guard waiting >= limit / 8 else { return false }
+        guard waiting >= limit / 16 else { return false }
         return waiting >= limit
-            || share.account?.hasUnstored(limit / 8, durable: core.revisions.durable) ?? false
+            || share.account?.hasUnstored(limit / 16, durable: core.revisions.durable) ?? false
     }
 }
 

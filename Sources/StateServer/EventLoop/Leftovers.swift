@@ -10,6 +10,9 @@ final class Leftovers {
     final class Pile {
         /// One of the connections that left them, whose user is charged.
         let connection: Connection
+        /// Until when it rests if others are served, on the monotonic clock in nanoseconds: three times as
+        /// long as its last slice took, and no longer, for what it frees is everybody's memory.
+        fileprivate(set) var restEnd: Int64 = 0
         fileprivate var connections: [Connection] = []
         fileprivate var copies: [TrackedCopies] = []
 
@@ -56,7 +59,11 @@ final class Leftovers {
         _ tracking: Tracking,
         takeApart: (Connection) -> Bool
     ) {
+        let start = clinux_monotonic_nanoseconds()
         defer {
+            let now = clinux_monotonic_nanoseconds()
+            pile.restEnd = now + 3 * (now - start)
+            pile.connection.share.account?.nanoseconds += now - start
             if pile.connections.isEmpty, pile.copies.isEmpty {
                 piles[pile.connection.peer.uid] = nil
             } else {

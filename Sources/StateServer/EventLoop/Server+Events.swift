@@ -62,25 +62,39 @@ extension Server {
     /// Sorts the events in the order in which they would end if users shared the turn equally, by
     /// the recent cost of their events.
     ///
-    /// So a burst of long events does not delay short ones of others. Events that waited for a turn
-    /// come first.
+    /// So a burst of long events does not delay short ones of others. Users none of whose events was
+    /// handled in the last turns come first: if the events themselves did, the many of one user would
+    /// stay before all that come later.
     func orderEvents() {
         var taken: [UInt32: Int64] = [:]
         let ordered = unfinished.events.enumerated().map { index, event in
             // New clients come last.
             var due = Server.eventNanoseconds
-            var used: Int64 = 0
+            var (used, turnsWaited) = (0 as Int64, event.turnsWaited)
             if let account = connection(of: event)?.share.account {
                 due = taken[account.uid] ?? 0
                 due += min(account.eventNanoseconds, Server.eventNanoseconds)
                 taken[account.uid] = due
-                used = account.nanoseconds
+                (used, turnsWaited) = (account.nanoseconds, account.turnsWaited)
             }
-            due -= event.turnsWaited * Server.eventNanoseconds
+            due -= turnsWaited * Server.eventNanoseconds
             return (event, due: due, used: used, index)
         }
         unfinished.events = ordered.sorted { ($0.due, $0.used, $0.3) < ($1.due, $1.used, $1.3) }
             .map(\.0)
+    }
+
+    /// Counts the turn for the users and the new clients whose events wait, except those that it has
+    /// served.
+    func noteWaiting(besides served: Set<UInt32>) {
+        var waiting = served
+        for index in unfinished.events.indices {
+            guard let account = connection(of: unfinished.events[index])?.share.account else {
+                unfinished.events[index].turnsWaited += 1
+                continue
+            }
+            if waiting.insert(account.uid).inserted { account.turnsWaited += 1 }
+        }
     }
 
     func connection(of event: Poller.Event) -> Connection? {

@@ -52,8 +52,13 @@ extension Server {
     private static let smallListingByteCount = 1 << 20
 
     private func isResting(_ work: Unfinished, at now: Int64) -> Bool {
-        if case .arrivals(let arrivals) = work {
+        switch work {
+        case .arrivals(let arrivals):
             return work.restEnd > now && servedOther(than: arrivals.account, now) != nil
+        case .leftovers(let pile):
+            guard let account = pile.connection.share.account else { return false }
+            return pile.restEnd > now && servedOther(than: account, now) != nil
+        case .events, .input, .listing, .output: break
         }
         return work.account.map { isResting($0, at: now) } ?? false
     }
@@ -96,6 +101,7 @@ extension Server {
         if isShared, unfinished.events.count > 1 { orderEvents() }
         var stopwatch = Stopwatch(countsProcessor: isShared)
         var count = 0
+        var users: Set<UInt32> = []
         while count < unfinished.events.count, stopwatch.used < limit {
             let event = unfinished.events[count]
             count += 1
@@ -117,13 +123,15 @@ extension Server {
             charge(served, &stopwatch)
             guard let account = served?.share.account else { continue }
             account.noteEvent(stopwatch.used - before)
+            account.turnsWaited = 0
+            users.insert(account.uid)
             memory.noteServed(account, at: stopwatch.now)
         }
         if count == unfinished.events.count {
             unfinished.events.removeAll(keepingCapacity: true)
         } else {
             unfinished.events.removeFirst(count)
-            for index in unfinished.events.indices { unfinished.events[index].turnsWaited += 1 }
+            noteWaiting(besides: users)
         }
         turn.servedAt = stopwatch.now / 1_000_000
         memory.age(at: stopwatch.now)
@@ -190,7 +198,7 @@ extension Server {
                 services.tracking,
                 takeApart: takeApart
             )
-            return pile.connection
+            return nil
         case .listing(let command):
             if command.listing.byteCount > Server.smallListingByteCount {
                 command.connection.share.account?.largeListing = command
@@ -289,7 +297,11 @@ enum Unfinished {
 
     /// How long it rests if others are served, on the monotonic clock in nanoseconds.
     var restEnd: Int64 {
-        if case .arrivals(let arrivals) = self { return arrivals.restEnd }
+        switch self {
+        case .arrivals(let arrivals): return arrivals.restEnd
+        case .leftovers(let pile): return pile.restEnd
+        case .events, .input, .listing, .output: break
+        }
         return account.map { max($0.rest.end, $0.rest.debtEnd) } ?? 0
     }
 }

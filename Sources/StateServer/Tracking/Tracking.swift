@@ -29,6 +29,10 @@ final class Tracking {
     /// Keys in ``table``, once for each client.
     private(set) var itemCount = 0
     private let leftovers: Leftovers
+    /// The client that had most keys when all were looked at, and after how many evictions they are
+    /// looked at again.
+    private var largest: TrackedClient?
+    private var evictionsToLook = 0
     private var subscription: CommitSubscription?
 
     /// More keys in one push are an invalidation of everything.
@@ -144,6 +148,7 @@ final class Tracking {
         connection.session.tracking = nil
         client.forgetPrefixes()
         clients[connection.number] = nil
+        if largest === client { (largest, evictionsToLook) = (nil, 0) }
         leave(client.takeCopies(), client.connection)
         guard clients.isEmpty else { return }
         subscription?.end(in: core)
@@ -236,13 +241,25 @@ final class Tracking {
         if let void = leftovers.anyCopies, let key = void.lastKey {
             return remove(key, from: void)
         }
-        let share = settings.options.trackedKeyCount / max(1, clients.count)
-        let chosen =
-            client.copies.count > share
-            ? client : clients.values.max { $0.copies.count < $1.copies.count } ?? client
+        let chosen = loser(besides: client)
         guard let key = chosen.copies.anyKey else { return }
         remove(key, from: chosen.copies)
         send([key], to: chosen)
+    }
+
+    /// Who loses a key when `client` has read another one.
+    ///
+    /// - Complexity: O(1) amortized: all clients are looked at once for as many evictions.
+    private func loser(besides client: TrackedClient) -> TrackedClient {
+        let share = settings.options.trackedKeyCount / max(1, clients.count)
+        guard client.copies.count <= share else { return client }
+        if evictionsToLook <= 0 {
+            largest = clients.values.max { $0.copies.count < $1.copies.count }
+            evictionsToLook = clients.count
+        }
+        evictionsToLook -= 1
+        guard let largest, largest.copies.count > share else { return client }
+        return largest
     }
 
     // MARK: Commits

@@ -32,10 +32,6 @@ enum AbuseKind: String, CaseIterable {
     case errors
     /// Clients that connect and leave.
     case arrivals
-    /// 900 clients that keep copies of the same 1,000 keys, and leave together.
-    case copies
-    /// 900 clients that WATCH 1,000 keys, and leave together.
-    case watched
     /// PUBSUB CHANNELS of 100,000 channels.
     case channels
     /// MGET of four times the same value of 8 MiB, by 4 clients.
@@ -44,6 +40,10 @@ enum AbuseKind: String, CaseIterable {
     case appends
     /// MSET of 100 keys in files, 30 directories deep.
     case files
+    /// 900 clients that keep copies of the same 1,000 keys, and leave together.
+    case copies
+    /// 900 clients that WATCH 1,000 keys, and leave together; the last, for what they have left to run takes memory.
+    case watched
 
     /// The prefix of the keys that the abuser may set.
     static let folder = "abuse/"
