@@ -94,9 +94,10 @@ extension Connection {
     /// Whoever writes next waits for all of them, so a user may have a sixteenth of the queue.
     func mustWaitForDisk(_ options: ServerOptions, _ core: KeyspaceCore) -> Bool {
         let (limit, waiting) = (options.limits.queueByteCount, core.pending.byteCount)
-        guard waiting >= limit / 16 else { return false }
+        let ofUser = max(1, limit / 16)
+        guard waiting >= ofUser else { return false }
         return waiting >= limit
-            || share.account?.hasUnstored(limit / 16, durable: core.revisions.durable) ?? false
+            || share.account?.hasUnstored(ofUser, durable: core.revisions.durable) ?? false
     }
 }
 
