@@ -125,7 +125,7 @@ struct RuleCaseTests {
         try write(last, to: files + "/last")
         let client = try daemon.connect()
         let allowed = cases.filter(\.isAllowed).count
-        let hasSettled = try eventually(within: .seconds(120)) {
+        let hasSettled = try eventually(within: .seconds(300)) {
             try client.count(of: "cases/*/file*") == allowed
                 && client.value(for: "cases/last") == last
         }

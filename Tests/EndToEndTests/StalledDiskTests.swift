@@ -37,8 +37,9 @@ struct StalledDiskTests {
         let growth = try daemon.residentMemory() - memory
         #expect(growth < 128, "the daemon's memory grew by \(growth) MiB")
         let uncommitted = try number("uncommitted", reader)
-        #expect(uncommitted >= 64 << 20, "the writers never reached the limit: \(uncommitted)")
-        #expect(uncommitted < 66 << 20)
+        // A sixteenth of the queue, which is what one user may have.
+        #expect(uncommitted >= 4 << 20, "the writers never reached the limit: \(uncommitted)")
+        #expect(uncommitted < 6 << 20)
         #expect(times.count > 100)
         if Self.seconds != nil {
             let slow = times.sorted()[times.count * 99 / 100]

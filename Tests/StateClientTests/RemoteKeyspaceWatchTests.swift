@@ -149,7 +149,10 @@ struct RemoteKeyspaceWatchTests {
 
     @Test func `Visible: an answer waits for the state of a watch that has fallen behind`() throws {
         let backing = HeldBacking()
-        let server = try ServedKeyspace(backing) { $0.outputByteCount = 64 << 10 }
+        let server = try ServedKeyspace(backing) {
+            $0.outputByteCount = 64 << 10
+            $0.limits.queueByteCount = 1 << 30
+        }
         let keyspace = try RemoteKeyspace(socket: server.socketPath)
         let watch = keyspace.watch(recorder.take)
         watch.include([.everything])

@@ -58,6 +58,22 @@ struct BoundTests {
         for peer in greedy { #expect(try peer.next(10).allSatisfy { $0 == .simple("OK") }) }
     }
 
+    @Test(.enabled(if: TestUser.areThere))
+    func `bounded: a burst of one user's commands does not stay before those of others`() throws {
+        let server = try ServedKeyspace()
+        let greedy = try (0..<80).map { _ in try server.connect(as: TestUser.names[0]).peer }
+        let other = try server.connect(as: TestUser.names[1]).peer
+        var command = RequestWriter()
+        command.append(Peer.words("MGET" + (0..<9_000).map { " k\($0)" }.joined()))
+        for round in 0..<5 {
+            for peer in greedy { try peer.socket.send(command.bytes) }
+            #expect(try other.ask("PING") == .simple("PONG"))
+            let answered = try greedy.map { try $0.arrived().count }
+            #expect(answered.reduce(0, +) < 40, "round \(round)")
+            for (peer, count) in zip(greedy, answered) where count == 0 { _ = try peer.next() }
+        }
+    }
+
     @Test func `a writer that left while it was paused does not come back`() throws {
         let backing = HeldBacking()
         let server = try ServedKeyspace(backing) { $0.limits.queueByteCount = 10 }

@@ -42,7 +42,7 @@ enum AbuseKind: String, CaseIterable {
     case files
     /// 900 clients that keep copies of the same 1,000 keys, and leave together.
     case copies
-    /// 900 clients that WATCH 1,000 keys, and leave together; the last, for what they have left to run takes memory.
+    /// 900 clients that WATCH 300 keys, and leave together.
     case watched
 
     /// The prefix of the keys that the abuser may set.
@@ -105,7 +105,7 @@ enum AbuseKind: String, CaseIterable {
         case .errors: return Array(repeating: ["SET", "denied", "v"], count: 50) + [["NOSUCH"]]
         case .arrivals: return [["PING"]]
         case .copies: return [["MGET"] + (0..<1_000).map { "\(folder)copied/\($0)" }]
-        case .watched: return [["WATCH"] + (0..<1_000).map { "\(folder)watched/\($0)" }]
+        case .watched: return [["WATCH"] + (0..<300).map { "\(folder)watched/\($0)" }]
         case .channels: return [["PUBSUB", "CHANNELS"]]
         case .values:
             return Array(
