@@ -30,6 +30,8 @@ struct Subjects {
         // The groups of a privileged user do not matter.
         var groups = isPrivileged ? [peer.gid] : Subjects.groups(of: peer, descriptor)
         if let overflowGroup = namespace.overflowGroup { groups.remove(overflowGroup) }
+        // All such users would share the rights of the groups of each.
+        if !isMapped { groups = [] }
         let unit = isPrivileged || !readsUnits ? nil : Subjects.unit(of: peer, descriptor)
         if let subject = known[peer.uid], subject.groups == groups, subject.unit == unit {
             return subject

@@ -2,9 +2,14 @@ import CLinux
 import StateEngine
 import StateWire
 
-/// The channels of one kind, in any order; a listing goes through them in slices while they change.
+/// The channels of one kind, in the order in which they began; a listing goes through them in slices
+/// while they change.
+///
+/// The order of those that a client may see does not depend on others, which it may not know of.
 struct ChannelList {
-    private(set) var channels: [Channel] = []
+    /// Nil where a channel has ended.
+    private(set) var channels: [Channel?] = []
+    private var endedCount = 0
     private var listings: [ChannelListing] = []
 
     mutating func append(_ channel: Channel) {
@@ -12,14 +17,19 @@ struct ChannelList {
         channels.append(channel)
     }
 
-    /// - Complexity: O(1), and as many steps as listings are under way.
+    /// - Complexity: O(1) amortized.
     mutating func remove(_ channel: Channel) {
-        let last = channels.removeLast()
-        if last !== channel {
-            channels[channel.place] = last
-            last.place = channel.place
-        }
-        for listing in listings { listing.noteMove(of: last, from: channels.count) }
+        channels[channel.place] = nil
+        endedCount += 1
+        if endedCount > 64, endedCount > channels.count / 2 { close() }
+    }
+
+    /// Closes the gaps.
+    private mutating func close() {
+        for listing in listings { listing.noteGaps(in: channels) }
+        channels.removeAll { $0 == nil }
+        for (place, channel) in channels.enumerated() { channel?.place = place }
+        endedCount = 0
     }
 
     mutating func begin(_ listing: ChannelListing) { listings.append(listing) }
@@ -41,8 +51,6 @@ final class ChannelListing: SlicedListing {
     private(set) var visitedCount = 0
     /// Channels from this place on were visited; nil before the first slice.
     private var end: Int?
-    /// Visited channels that have moved to a place that was not.
-    private var moved: Set<ObjectIdentifier> = []
 
     init(
         _ channels: Channels,
@@ -56,13 +64,11 @@ final class ChannelListing: SlicedListing {
         (self.subject, self.byteLimit, self.visitLimit) = (subject, byteLimit, visitLimit)
     }
 
-    var byteCount: Int { rows.footprint + 64 * moved.count }
+    var byteCount: Int { rows.footprint }
 
-    /// A channel has moved to its place from the last, because another has ended.
-    fileprivate func noteMove(of channel: Channel, from last: Int) {
-        guard let end else { return }
-        if last >= end, channel.place < end { moved.insert(ObjectIdentifier(channel)) }
-        self.end = min(end, last)
+    /// The gaps among the channels will be closed.
+    fileprivate func noteGaps(in channels: [Channel?]) {
+        end = end.map { channels[..<$0].count { $0 != nil } }
     }
 
     func advance(
@@ -76,7 +82,7 @@ final class ChannelListing: SlicedListing {
         let visibility = core.visibility(of: subject)
         while end > 0 {
             end -= 1
-            write(channels[list: kind].channels[end], visibility)
+            if let channel = channels[list: kind].channels[end] { write(channel, visibility) }
             visitedCount += 1
             guard rows.count <= byteLimit else {
                 throw replyTooBig(byteLimit, "use a narrower glob")
@@ -88,7 +94,6 @@ final class ChannelListing: SlicedListing {
     }
 
     private func write(_ channel: Channel, _ visibility: Visibility) {
-        guard moved.isEmpty || moved.remove(ObjectIdentifier(channel)) == nil else { return }
         channel.bytes.withUnsafeBytes { name in
             guard pattern?.matches(name) ?? true,
                 visibility.mayReceive(ChannelKey(name))

@@ -28,6 +28,7 @@ final class Listing: SlicedListing {
     private var keys = ByteBuffer()
     private var index: [Row] = []
     private var patches: [[UInt8]: Patch] = [:]
+    private var patchByteCount = 0
     /// The current number of counted entries.
     private(set) var count = 0
     private(set) var visitedCount = 0
@@ -45,7 +46,7 @@ final class Listing: SlicedListing {
     }
 
     var byteCount: Int {
-        rows.footprint + keys.footprint + index.count * MemoryLayout<Row>.stride
+        rows.footprint + keys.footprint + index.count * MemoryLayout<Row>.stride + patchByteCount
     }
 
     /// The last counted key; nil if none was counted.
@@ -66,6 +67,7 @@ final class Listing: SlicedListing {
         // Rows of earlier slices may not be durable yet, either.
         if !request.isOfWatch { core.observeAll(&receipt) }
         try lookAtChanged(core, &receipt)
+        try checkLimits()
         while !isDone {
             try lookAtPiece(core, &receipt)
             if !isDone, deadline != .max, clinux_monotonic_nanoseconds() >= deadline {
@@ -138,7 +140,7 @@ final class Listing: SlicedListing {
     }
 
     private func checkLimits() throws(StateError) {
-        guard rows.count <= request.byteLimit || request.endsAtByteLimit else {
+        guard rows.count + patchByteCount <= request.byteLimit || request.endsAtByteLimit else {
             throw replyTooBig(request.byteLimit, request.advice)
         }
         guard visitedCount <= request.visitLimit else { throw visitsTooMuch(request.visitLimit) }
@@ -186,6 +188,8 @@ final class Listing: SlicedListing {
             patch.row = Array(row.bytes)
         }
         let former = patches.updateValue(patch, forKey: Array(key))
+        patchByteCount += patch.row?.count ?? 0
+        patchByteCount += former.map { -($0.row?.count ?? 0) } ?? key.count + 100
         let wasListed = former.map { $0.row != nil } ?? patch.isInRows
         count += (patch.row == nil ? 0 : 1) - (wasListed ? 1 : 0)
     }

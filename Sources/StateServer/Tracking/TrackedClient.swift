@@ -21,7 +21,8 @@ final class TrackedClient {
     /// The newest revision before the command that is running.
     var revisionBefore: Int64 = 0
     /// Keys that commands between MULTI and EXEC read.
-    var queued: [[UInt8]] = []
+    private(set) var queued: [[UInt8]] = []
+    private var queuedByteCount = 0
     private var own = OwnCommits()
 
     /// Its commits that are not published yet; only if it leaves them out.
@@ -51,17 +52,27 @@ final class TrackedClient {
         (redirection, isBroken) = (record.redirection, record.isBroken)
         (isBroadcast, isOptional) = (record.isBroadcast, record.isOptional)
         (leavesOutOwn, caching) = (record.leavesOutOwn, record.caching)
-        (prefixes, queued) = ([], record.queued)
+        prefixes = []
+        for key in record.queued { queue(key) }
         if isBroadcast { add(record.prefixes) }
         copies.client = self
     }
 
     /// Takes over what the same transaction has queued before this one began.
     func takeOver(_ last: TrackedClient) {
-        (queued, revisionBefore) = (last.queued, last.revisionBefore)
+        (queued, queuedByteCount) = (last.queued, last.queuedByteCount)
+        revisionBefore = last.revisionBefore
     }
 
-    var byteCount: Int { copies.byteCount + prefixByteCount }
+    var byteCount: Int { copies.byteCount + prefixByteCount + queuedByteCount }
+
+    /// Adds a key that a command between MULTI and EXEC reads.
+    func queue(_ key: [UInt8]) {
+        queued.append(key)
+        queuedByteCount += key.count + 64
+    }
+
+    func forgetQueued() { (queued, queuedByteCount) = ([], 0) }
 
     func add(_ prefixes: [[UInt8]]) {
         for prefix in prefixes where !self.prefixes.contains(prefix) {

@@ -209,11 +209,16 @@ final class Tracking {
             client.noteOwn(core.newestRevision, published: core.revisions.durable)
         }
         if verb.name == .client { return }
+        // An EXEC that failed has left them.
+        if verb.name == .multi { client.forgetQueued() }
         if client.keepsNext, !client.isBroadcast, verb.isReadOfKeys {
             for place in verb.keyPlaces(arguments) ?? [] {
                 let key = Array(arguments[place])
                 if isQueued {
-                    client.queued.append(key)
+                    // The bytes of a transaction have a limit; one that is refused has no more.
+                    if context.connection.session.transaction?.isRefused == false {
+                        client.queue(key)
+                    }
                 } else {
                     note(key, client)
                 }
@@ -222,7 +227,7 @@ final class Tracking {
         if verb.isExecution { for key in client.queued { note(key, client) } }
         guard context.connection.session.transaction == nil else { return }
         client.caching = nil
-        client.queued = []
+        client.forgetQueued()
     }
 
     private func note(_ key: [UInt8], _ client: TrackedClient) {

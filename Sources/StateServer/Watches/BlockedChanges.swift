@@ -71,7 +71,7 @@ final class BlockedChanges {
     }
 
     /// Its approximate memory.
-    var byteCount: Int { reply.footprint }
+    var byteCount: Int { reply.footprint + request.patterns.byteCount }
 
     /// Whether there is something to reply.
     var hasSomething: Bool { !reply.isEmpty || failure != nil }

@@ -28,6 +28,10 @@ struct ChangesCommands {
             includesEpoch: options.epoch != nil
         )
         try context.requireSight(.watch, of: request.patterns.patterns)
+        if options.block != nil {
+            // While it waits, each written key is compared with them, as with those of a watch.
+            try settings.options.checkGlobs(request.patterns.globCount, context)
+        }
         let since = options.since
         let current = context.core.revisions.durable
         guard try isOfThisStore(options.epoch, context),
@@ -114,6 +118,7 @@ struct ChangesCommands {
     ) {
         let deadline = milliseconds == 0 ? .max : SystemClock.monotonicMilliseconds() + milliseconds
         let list = services.waitingForChanges
+        context.connection.share.account?.globCount += request.patterns.globCount
         context.connection.inbound.blocked = BlockedChanges(
             request,
             until: deadline,
@@ -148,6 +153,7 @@ struct ChangesCommands {
     func unblock(_ connection: Connection, _ core: KeyspaceCore) {
         guard let blocked = connection.inbound.blocked else { return }
         connection.inbound.blocked = nil
+        connection.share.account?.globCount -= blocked.request.patterns.globCount
         blocked.end(in: core)
         services.waitingForChanges.remove(blocked)
     }

@@ -209,7 +209,7 @@ extension Registry {
 
 extension PatternSet {
     /// The approximate memory of a watch of them: each is kept as bytes and in parsed form.
-    fileprivate var byteCount: Int {
+    var byteCount: Int {
         patterns.reduce(1_024) { $0 + 3 * $1.bytes.count + 200 }
     }
 }
