@@ -28,6 +28,7 @@ struct UserNamespaceTests {
               { keys: "drop/", read: ["owner"] },
               { keys: "nobody/", read: [65534], write: [65534] },
               { keys: "group/", read: ["group:65534"] },
+              { keys: "wheel/", read: ["group:0"] },
               { keys: "/", admin: [65534, "owner"] },
             ] }
             """
@@ -83,6 +84,13 @@ struct UserNamespaceTests {
         let second = try AccessConnection(b, daemon, version: 3)
         let seen = try second.exchange([["CLIENT", "LIST"], ["STATE.WATCHES"], ["STATE.HANDLERS"]])
         #expect(!seen.contains("first") && !seen.contains("token"), "\(seen)")
+    }
+
+    @Test func `nobody learns what rules hide by a mapped group of an unmapped user`() throws {
+        let root = try AccessConnection(nil, daemon, version: 2)
+        #expect(try root.exchange([["SET", "wheel/key", "token"]]).contains("+OK"))
+        let peer = try AccessConnection(TestUser(uid: a.uid, gid: 0), daemon, version: 2)
+        #expect(try !peer.exchange([["GET", "wheel/key"]]).contains("token"))
     }
 
     @Test(arguments: [

@@ -14,7 +14,9 @@ package struct TestUser: Sendable {
     package static let areThere = geteuid() == 0 && names.allSatisfy { TestUser($0) != nil }
 
     /// A user by number alone, who need not be known to this machine.
-    package init(uid: UInt32) { (self.uid, gid, groups) = (uid, uid, []) }
+    package init(uid: UInt32, gid: UInt32? = nil) {
+        (self.uid, self.gid, groups) = (uid, gid ?? uid, [])
+    }
 
     /// Finds a user with all of his groups; nil where there is none of that name.
     package init?(_ name: String) {
