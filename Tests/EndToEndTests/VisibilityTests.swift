@@ -58,7 +58,7 @@ final class VisibilityWorlds {
             }
             if row.last != nil { try connection.exchange([]) }
             let text = plain(connection.received[start...])
-            return row.hasAmounts ? text.replacing(/[0-9]+(\.[0-9]+)?/, with: "N") : text
+            return row.hasAmounts ? text.replacing(/[0-9]+(\.[0-9]+)?(e-[0-9]+)?/, with: "N") : text
         }
 
         /// Bytes without what differs between any two daemons: epoch, places, processes, times, and marks.
