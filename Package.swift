@@ -131,7 +131,7 @@ let package = Package(
         .target(
             name: "StateSQLite",
             dependencies: [
-                "StateContainers", "StateEngine", "StatePlatform", "CLinux", "CSQLite",
+                "StateContainers", "StateEngine", "StateLog", "StatePlatform", "CLinux", "CSQLite",
             ],
             swiftSettings: strict
         ),
@@ -374,7 +374,7 @@ let package = Package(
         .testTarget(
             name: "StateSQLiteTests",
             dependencies: [
-                "StateSalvage", "StateSQLite", "StateEngine", "CLinux", "CSQLite",
+                "StateSalvage", "StateSQLite", "StateEngine", "StateLog", "CLinux", "CSQLite",
                 "StateTestSupport",
             ],
             swiftSettings: tests

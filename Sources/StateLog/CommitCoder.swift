@@ -173,14 +173,19 @@ package struct CommitCoder {
     /// The checksum that the row of a change has wherever it is kept; it does not cover what the change
     /// supersedes.
     package static func checksum(of change: borrowing StoredChange) -> UInt32 {
-        let fixed: [Int64] = [
-            change.revision, Int64(change.ordinal), change.created, Int64(change.owner),
-            change.version, change.time, change.expires ?? .min, Int64(change.key.count),
-            change.value == nil ? -1 : 0,
-        ]
-        let head = fixed.withUnsafeBytes { Checksum.crc32c($0) }
-        let key = Checksum.crc32c(change.key, after: head)
-        return change.value.map { Checksum.crc32c($0, after: key) } ?? key
+        let lengths =
+            UInt64(UInt32(truncatingIfNeeded: change.key.count)) << 32
+            | UInt64(UInt32(truncatingIfNeeded: change.cause.count))
+        let numbers: (Int64, Int64, Int64, Int64, Int64, UInt64, UInt64, Int64) = (
+            change.revision.littleEndian, change.created.littleEndian, change.version.littleEndian,
+            change.time.littleEndian, (change.expires ?? .min).littleEndian,
+            (UInt64(UInt32(bitPattern: change.ordinal)) << 32 | UInt64(change.owner)).littleEndian,
+            lengths.littleEndian, Int64(change.value?.count ?? -1).littleEndian
+        )
+        var sum = withUnsafeBytes(of: numbers) { Checksum.crc32c($0) }
+        sum = Checksum.crc32c(change.key, after: sum)
+        if let value = change.value { sum = Checksum.crc32c(value, after: sum) }
+        return Checksum.crc32c(change.cause, after: sum)
     }
 
     // MARK: Reading
@@ -301,7 +306,13 @@ package struct CommitCoder {
 
 extension CommitCoder {
     /// The contents of a frame with the commits of a batch.
-    package static func contents(of batch: borrowing CommitBatch, at frameTime: Int64) -> [UInt8] {
+    ///
+    /// - Parameter texts: More metadata of the last commit.
+    package static func contents(
+        of batch: borrowing CommitBatch,
+        _ texts: [(name: String, text: String?)] = [],
+        at frameTime: Int64
+    ) -> [UInt8] {
         var coder = CommitCoder(at: frameTime)
         var last: Int64?
         var cause = Bytes(start: nil, count: 0)
@@ -319,6 +330,7 @@ extension CommitCoder {
             }
             coder.append(metadata: entry.name, entry.text)
         }
+        for (name, text) in texts { coder.append(metadata: name, text) }
         return coder.bytes
     }
 }

@@ -19,6 +19,8 @@ struct Frame: Hashable, Sendable {
         case closing
         /// Nothing: it says how far the log is durable.
         case mark
+        /// A life of the store begins: see ``LogLife``.
+        case life
     }
 
     static let headByteCount = 40
@@ -91,6 +93,13 @@ struct Frame: Hashable, Sendable {
         var time: Int64
         var byteCount: Int
         var contents: Bytes
+    }
+
+    /// What the frame at the start of `bytes` says that its length is; nil if that is none.
+    static func length(_ bytes: Bytes) -> Int? {
+        guard bytes.count >= headByteCount else { return nil }
+        let length = Int(UInt32(littleEndian: bytes.loadUnaligned(as: UInt32.self)))
+        return length >= headByteCount && length % alignment == 0 ? length : nil
     }
 
     /// The frame at the start of `bytes`, if its checksum is right; nil if there is none.

@@ -5,7 +5,7 @@ import StatePlatform
 /// The calls by which a log uses its directory: all of its files go through this type, so that a test
 /// can decide what a disk keeps, loses and refuses.
 ///
-/// Nothing here is safe for use by several threads at once.
+/// Files may be made, removed and read by one thread while another writes.
 package protocol LogFiles: AnyObject, Sendable {
     /// The names in the directory, in any order.
     func names() throws(LogFileFailure) -> [String]
@@ -20,7 +20,7 @@ package protocol LogFiles: AnyObject, Sendable {
 }
 
 /// A file of a log.
-package protocol LogFile: AnyObject {
+package protocol LogFile: AnyObject, Sendable {
     func byteCount() throws(LogFileFailure) -> Int
     /// Reads from `offset` on, and returns how many bytes there were.
     func read(

@@ -1,10 +1,10 @@
-import StateModel
+package import StateModel
 
 /// The segments of a log as its directory has them: which count, and in what order.
 ///
 /// Nothing is changed by reading them.
 struct LogScan {
-    struct Segment {
+    struct Segment: Sendable {
         let name: String
         let file: any LogFile
         let header: SegmentHeader
@@ -27,11 +27,16 @@ struct LogScan {
     private(set) var nextNumber: UInt64 = 1
     /// Above all numbers in the names of files.
     private(set) var nextSlot = 1
+    private let start: LogStart?
 
     static let suffix = ".log"
     static let unfinishedSuffix = ".new"
 
-    init(_ files: any LogFiles) throws(StateError) {
+    /// - Parameters:
+    ///   - files: The directory.
+    ///   - start: Where the readers of the log are; nil if all of it is needed.
+    init(_ files: any LogFiles, from start: LogStart? = nil) throws(StateError) {
+        self.start = start
         var found: [Segment] = []
         for name in try LogScan.reading({ () throws(LogFileFailure) in try files.names() }).sorted()
         {
@@ -52,7 +57,7 @@ struct LogScan {
         }
     }
 
-    private static func open(_ name: String, _ files: any LogFiles) throws(StateError) -> Segment {
+    static func open(_ name: String, _ files: any LogFiles) throws(StateError) -> Segment {
         let file = try reading { () throws(LogFileFailure) in try files.open(name) }
         var damage: LogDamage?
         for copy in 0..<2 {
@@ -107,37 +112,71 @@ struct LogScan {
 
     /// Finds the chain: of segments that name the same predecessor, the one with the highest number
     /// counts; the others are void, and so is what follows them.
+    ///
+    /// The chain begins with the oldest segment that was not dropped.
     private mutating func order(_ found: [Segment]) throws(StateError) {
         nextNumber = (found.map(\.header.number).max() ?? 0) + 1
-        var successors: [UInt64: [Segment]] = [:]
-        let numbers = Set(found.map(\.header.number))
-        guard numbers.count == found.count else {
-            throw StateError(.corrupt, "the log has two segments of the same number")
+        var byNumber: [UInt64: Segment] = [:]
+        for segment in found {
+            guard byNumber.updateValue(segment, forKey: segment.header.number) == nil else {
+                throw StateError(.corrupt, "the log has two segments of the same number")
+            }
+            guard segment.header.epoch == start?.epoch ?? found[0].header.epoch else {
+                throw StateError(
+                    .corrupt,
+                    "\(segment.name) of the log belongs to another store than "
+                        + "\(start == nil ? found[0].name : "the database")"
+                )
+            }
         }
-        if let other = found.first(where: { $0.header.epoch != found[0].header.epoch }) {
-            throw StateError(
-                .corrupt,
-                "\(other.name) of the log belongs to another store than \(found[0].name)"
-            )
-        }
+        var successors: [UInt64: Segment] = [:]
         for segment in found.sorted(by: { $0.header.number < $1.header.number }) {
-            successors[segment.header.predecessor.segment, default: []].append(segment)
+            successors[segment.header.predecessor.segment] = segment
         }
-        var last: UInt64 = 0
-        while let next = successors[last]?.last {
+        segments = try before(byNumber)
+        var last = segments.last?.header.number ?? 0
+        while let next = successors[last] {
             segments.append(next)
             last = next.header.number
         }
-        let counted = Set(segments.map(\.header.number))
-        void = found.filter { !counted.contains($0.header.number) }
-        // What follows a void segment is void; what follows nothing lacks its predecessor.
-        for segment in void
-        where segment.header.predecessor.segment != 0
-            && !numbers.contains(segment.header.predecessor.segment)
-        {
+        try takeVoid(found, byNumber)
+    }
+
+    /// The segment where the reader is, and those before it that are there still.
+    private func before(_ byNumber: [UInt64: Segment]) throws(StateError) -> [Segment] {
+        guard let start, start.place.segment > 0 else { return [] }
+        guard var segment = byNumber[start.place.segment] else {
             throw StateError(
                 .corrupt,
-                "segment \(segment.header.predecessor.segment) of the log is missing: \(segment.name) "
+                "the log ends before \(start.place), up to which the database has all of it: put the "
+                    + "segment back that is missing, or use stated --salvage"
+            )
+        }
+        var chain = [segment]
+        while let older = byNumber[segment.header.predecessor.segment] {
+            chain.append(older)
+            segment = older
+        }
+        return chain.reversed()
+    }
+
+    private mutating func takeVoid(
+        _ found: [Segment],
+        _ byNumber: [UInt64: Segment]
+    ) throws(StateError) {
+        let counted = Set(segments.map(\.header.number))
+        let oldest = segments.first?.header.number ?? 0
+        void = found.filter { !counted.contains($0.header.number) }
+        // What follows a void segment is void, and so is what followed a dropped one; what follows
+        // nothing else lacks its predecessor.
+        for segment in void {
+            let predecessor = segment.header.predecessor.segment
+            guard predecessor != 0, byNumber[predecessor] == nil,
+                start == nil || predecessor >= oldest
+            else { continue }
+            throw StateError(
+                .corrupt,
+                "segment \(predecessor) of the log is missing: \(segment.name) "
                     + "follows it; put it back, or use stated --salvage"
             )
         }
@@ -163,9 +202,11 @@ extension LogScan {
         var frames: [Kept]
         /// The bytes of its last block before the end.
         var block: [UInt8]
+        /// What distinguishes the last life of the log from those before (``StateLog/begin(life:)``).
+        var life = LogLife()
     }
 
-    /// Calls `body` with the commits of each frame, in order.
+    /// Calls `body` with each frame from the start on, in order.
     ///
     /// - Returns: The end; nil without segments.
     /// - Throws: ``StateError/Code/corrupt``, naming the place: a frame is damaged that others prove to
@@ -174,7 +215,8 @@ extension LogScan {
         _ body: (_ frame: Frame.Found, _ place: LogPlace) throws(LogDamage) -> Void
     ) throws(StateError) -> End? {
         var end: End?
-        for (index, segment) in segments.enumerated() {
+        for (index, segment) in segments.enumerated()
+        where segment.header.number >= start?.place.segment ?? 0 {
             let next = index + 1 < segments.count ? segments[index + 1].header : nil
             if let end, end.checksum != segment.header.predecessorChecksum {
                 throw damage(
@@ -182,7 +224,7 @@ extension LogScan {
                     "it does not end as \(segment.name) says that it does"
                 )
             }
-            end = try read(segment, upTo: next?.predecessor.offset, body)
+            end = try read(segment, upTo: next?.predecessor.offset, end?.life, body)
         }
         return end
     }
@@ -197,6 +239,7 @@ extension LogScan {
     private func read(
         _ segment: Segment,
         upTo known: Int?,
+        _ life: LogLife?,
         _ body: (_ frame: Frame.Found, _ place: LogPlace) throws(LogDamage) -> Void
     ) throws(StateError) -> End {
         let size = try LogScan.reading { () throws(LogFileFailure) in try segment.file.byteCount() }
@@ -206,7 +249,8 @@ extension LogScan {
             checksum: segment.header.checksum,
             durable: segment.start,
             frames: [],
-            block: []
+            block: [],
+            life: life ?? LogLife(number: segment.header.generation)
         )
         try bytes.withBytes { (all) throws(StateError) in
             while end.place.offset < known ?? size,
@@ -216,12 +260,25 @@ extension LogScan {
                 if frame.kind == .closing, known == nil {
                     throw damage(end.place, "the next segment is missing")
                 }
-                do throws(LogDamage) { try body(frame, end.place) } catch {
+                let next = LogPlace(
+                    segment: end.place.segment,
+                    offset: end.place.offset + frame.byteCount
+                )
+                do throws(LogDamage) {
+                    if let start, end.place < start.place {
+                        guard next <= start.place else {
+                            throw LogDamage("has the place in it up to which the log was read")
+                        }
+                    } else {
+                        try body(frame, end.place)
+                    }
+                    if frame.kind == .life { end.life = try LogLife(reading: frame.contents) }
+                } catch {
                     throw damage(end.place, "the frame \(error.reason)")
                 }
-                end.frames.append(Kept(end.place.offset, frame))
+                if known == nil { end.frames.append(Kept(end.place.offset, frame)) }
                 end.durable = max(end.durable, frame.durable)
-                end.place.offset += frame.byteCount
+                end.place = next
                 end.checksum = frame.checksum
             }
             if let known {
@@ -230,6 +287,8 @@ extension LogScan {
                 }
             } else if let proof = proof(of: segment, in: all, behind: end.place) {
                 throw damage(end.place, "the frame is not whole, but was durable at \(proof)")
+            } else if let start, end.place < start.place {
+                throw damage(end.place, "it ends there, but was read up to \(start.place)")
             }
             let start =
                 end.place.offset / SegmentHeader.blockByteCount * SegmentHeader.blockByteCount
@@ -262,6 +321,42 @@ extension LogScan {
             }
         }
         return nil
+    }
+}
+
+/// Where the reader of a log is: what is before has been put elsewhere.
+package struct LogStart: Hashable, Sendable {
+    /// The store that the log must belong to.
+    package var epoch: Epoch
+    /// Behind a frame, or the start of a segment.
+    package var place: LogPlace
+
+    package init(epoch: Epoch, place: LogPlace) { (self.epoch, self.place) = (epoch, place) }
+}
+
+/// A number that is new in each life of a store, and that of the life before.
+///
+/// The database beside the log has it, too. It is written to the log first: so a database of the
+/// life before belongs to the log, and any other is older, newer, or a copy.
+package struct LogLife: Hashable, Sendable {
+    package var number: UInt64 = 0
+    package var before: UInt64 = 0
+
+    package init(number: UInt64 = 0, before: UInt64? = nil) {
+        (self.number, self.before) = (number, before ?? number)
+    }
+
+    init(reading contents: Bytes) throws(LogDamage) {
+        var reader = LogReaderBytes(contents)
+        number = try reader.fixed(UInt64.self)
+        before = try reader.fixed(UInt64.self)
+    }
+
+    var coded: [UInt8] {
+        var coded = LogWriterBytes()
+        coded.append(fixed: number)
+        coded.append(fixed: before)
+        return coded.bytes
     }
 }
 

@@ -10,7 +10,7 @@ package struct LogPlace: Hashable, Comparable, Sendable, CustomStringConvertible
         (self.segment, self.offset) = (segment, offset)
     }
 
-    static let none = LogPlace(segment: 0, offset: 0)
+    package static let none = LogPlace(segment: 0, offset: 0)
 
     package static func < (one: LogPlace, other: LogPlace) -> Bool {
         (one.segment, one.offset) < (other.segment, other.offset)
@@ -47,6 +47,7 @@ struct SegmentHeader: Hashable, Sendable {
     var format = SegmentHeader.format
     var oldestReader: UInt32 = 1
     var epoch: Epoch
+    /// ``LogLife/number`` of the life in which it was begun.
     var generation: UInt64 = 0
     /// 0 for a spare.
     var number: UInt64

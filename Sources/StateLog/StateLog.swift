@@ -5,7 +5,9 @@ import StateSystem
 
 /// A log of commits: a chain of segments in a directory.
 ///
-/// It is used by one thread at a time.
+/// It is used by one thread at a time. What other threads do beside the one that appends, they do with
+/// values that it gives them: they read a ``LogSnapshot``, and make files void or prepare them
+/// (``LogSpare``).
 ///
 /// A frame is durable after ``append(_:at:)`` and ``sync()``. If a write or a sync fails, nobody can
 /// say what the disk has: then everything since the last good sync is written again into another
@@ -18,6 +20,10 @@ package final class StateLog {
     package struct Options: Sendable {
         /// How long a segment is, in bytes; a longer frame gets one of its own.
         package var segmentByteCount = 1 << 20
+        /// How long the next one is if the last was full soon.
+        package var largeSegmentByteCount = 16 << 20
+        /// How soon that is, in nanoseconds.
+        package var soon: Int64 = 120_000_000_000
         /// How long another file is tried after a failure, in nanoseconds.
         package var patience: Int64 = 5_000_000_000
         /// The time on a clock that does not jump, in nanoseconds.
@@ -30,12 +36,18 @@ package final class StateLog {
 
     /// The identity of the store.
     package let epoch: Epoch
+    package private(set) var life: LogLife
     private let files: any LogFiles
     private let options: Options
-    private var header: SegmentHeader
-    private var file: any LogFile
+    /// The segment that is being written, and the bytes of its file.
+    private var segment: LogScan.Segment
     private var byteCount: Int
-    private var spares: [LogScan.Segment]
+    /// Since when it is, in nanoseconds, and whether the one before was full soon.
+    private var begun: Int64
+    private var wasFullSoon = false
+    /// Those before it that are not dropped, the oldest first, with their ends.
+    private var ended: [(segment: LogScan.Segment, end: Int)] = []
+    private var spares: [LogSpare]
     private var nextNumber: UInt64
     /// The name of the next file: a file keeps its name when it is used for another segment.
     private var nextSlot: Int
@@ -58,7 +70,9 @@ package final class StateLog {
     /// How often another file had to take over.
     package private(set) var replacedCount = 0
 
-    /// Opens a log, and makes it if the directory is empty.
+    private var header: SegmentHeader { segment.header }
+
+    /// Opens a log, and makes it if the directory is empty and nothing was read of it before.
     ///
     /// What a crash left behind the last frame known to be durable is written again and synced before
     /// anybody sees it: the page cache may have what the disk has not.
@@ -66,16 +80,18 @@ package final class StateLog {
     /// - Parameters:
     ///   - files: The directory.
     ///   - options: Sizes and clocks.
+    ///   - start: Where it is read from; nil for all of it.
     ///   - receive: Called with the contents of each frame of commits, and its time, in order.
     /// - Throws: ``StateError/Code/corrupt``, naming the place, or ``StateError/Code/storage``; the
     ///   files are as they were.
     package init(
         _ files: any LogFiles,
         _ options: Options = Options(),
+        from start: LogStart? = nil,
         receive: (_ contents: Bytes, _ time: Int64) throws -> Void
     ) throws(StateError) {
-        (self.files, self.options) = (files, options)
-        let scan = try LogScan(files)
+        (self.files, self.options, begun) = (files, options, options.now())
+        let scan = try LogScan(files, from: start)
         var failure: (any Error)?
         let found = try scan.read { (frame, _) throws(LogDamage) in
             guard frame.kind == .commits else { return }
@@ -86,7 +102,7 @@ package final class StateLog {
             }
         }
         if let failure { throw failure as? StateError ?? StateError(.storage, "\(failure)") }
-        spares = scan.spares
+        spares = try scan.spares.map { spare throws(StateError) in try LogSpare(spare) }
         (nextNumber, nextSlot) = (scan.nextNumber, scan.nextSlot)
         for name in scan.unfinished { try? files.remove(name) }
         guard let found, let last = scan.segments.last else {
@@ -96,20 +112,23 @@ package final class StateLog {
                     "the log has no segments, but \(spare.name) says that it had some: put them back"
                 )
             }
-            epoch = .random()
-            header = SegmentHeader(epoch: epoch, number: nextNumber)
+            (epoch, life) = (start?.epoch ?? .random(), LogLife())
+            let header = SegmentHeader(epoch: epoch, number: nextNumber)
             nextNumber += 1
             (end, syncedEnd) = (SegmentHeader.byteCount, SegmentHeader.byteCount)
             (checksum, block, byteCount) = (header.checksum, [], options.segmentByteCount)
-            file = try StateLog.make(header, byteCount, [], files, slot: &nextSlot)
+            segment = try StateLog.make(header, byteCount, [], files, slot: &nextSlot)
             return
         }
-        epoch = last.header.epoch
-        (header, file) = (last.header, last.file)
+        (epoch, life, segment) = (last.header.epoch, found.life, last)
         byteCount = try LogScan.reading { () throws(LogFileFailure) in try last.file.byteCount() }
+        for (older, newer) in zip(scan.segments, scan.segments.dropFirst()) {
+            ended.append((older, newer.header.predecessor.offset))
+        }
         (end, checksum, block) = (found.place.offset, found.checksum, found.block)
         syncedEnd =
-            found.durable.segment == header.number ? found.durable.offset : SegmentHeader.byteCount
+            found.durable.segment == last.header.number
+            ? found.durable.offset : SegmentHeader.byteCount
         kept = found.frames.filter { $0.end > StateLog.blockStart(of: syncedEnd) }
         try confirmHeader()
         try repairEnd()
@@ -172,7 +191,16 @@ package final class StateLog {
         if !block.isEmpty {
             bytes += Array(repeating: 0, count: SegmentHeader.blockByteCount - block.count)
         }
-        try file.write(bytes, at: start)
+        try segment.file.write(bytes, at: start)
+    }
+
+    /// Begins a life of the store, which is durable when this returns.
+    ///
+    /// - Throws: As ``append(_:at:)`` and ``sync()``.
+    package func begin(_ life: LogLife, at time: Int64) throws(StateError) {
+        try append(.life, life.coded, at: time)
+        try syncFrames()
+        self.life = life
     }
 
     /// Makes all frames durable.
@@ -186,7 +214,9 @@ package final class StateLog {
 
     private func syncFrames() throws(StateError) {
         guard syncedEnd < end else { return }
-        do throws(LogFileFailure) { try file.sync() } catch { return try replace(after: error) }
+        do throws(LogFileFailure) { try segment.file.sync() } catch {
+            return try replace(after: error)
+        }
         noteSynced()
     }
 
@@ -206,11 +236,11 @@ package final class StateLog {
     private func takeNextSegment(for frameByteCount: Int, at time: Int64) throws(StateError) {
         try syncFrames()
         let needed = SegmentHeader.byteCount + frameByteCount + StateLog.closingByteCount
-        let size = max(needed, options.segmentByteCount)
         isEndNamed = true
-        let (next, made) = try makeNext(size)
+        wasFullSoon = options.now() - begun < options.soon
+        let (next, size) = try makeNext(needed)
         var contents = LogWriterBytes()
-        contents.append(next.number)
+        contents.append(next.header.number)
         let closing = Frame(
             kind: .closing,
             durable: syncedPlace,
@@ -220,23 +250,19 @@ package final class StateLog {
         let (endBefore, checksumBefore, blockBefore) = (end, checksum, block)
         do throws(LogFileFailure) {
             try write(closing)
-            try file.sync()
+            try segment.file.sync()
         } catch {
             // The end that is named again is the one before the closing frame.
             (end, checksum, block) = (endBefore, checksumBefore, blockBefore)
             kept.removeLast()
             return try replace(after: error)
         }
-        begin(next, made, size, frames: [])
+        begin(next, size, frames: [])
     }
 
-    private func begin(
-        _ header: SegmentHeader,
-        _ file: any LogFile,
-        _ byteCount: Int,
-        frames: [LogScan.Kept]
-    ) {
-        (self.header, self.file, self.byteCount) = (header, file, byteCount)
+    private func begin(_ next: LogScan.Segment, _ byteCount: Int, frames: [LogScan.Kept]) {
+        ended.append((segment, next.header.predecessor.offset))
+        (segment, self.byteCount, begun) = (next, byteCount, options.now())
         isEndNamed = false
         let written = StateLog.coded(frames.map(\.frame), header)
         (end, checksum) = (written.end, written.checksum)
@@ -250,36 +276,66 @@ package final class StateLog {
     private func makeHeader(after offset: Int, _ checksum: UInt32) -> SegmentHeader {
         var next = SegmentHeader(epoch: epoch, number: nextNumber)
         nextNumber += 1
-        next.generation = header.generation
+        next.generation = life.number
         next.predecessor = LogPlace(segment: header.number, offset: offset)
         next.predecessorChecksum = checksum
         return next
     }
 
-    private func makeNext(_ size: Int) throws(StateError) -> (SegmentHeader, any LogFile) {
-        if size == options.segmentByteCount, let spare = spares.popLast() {
+    /// A segment behind the present end: a prepared one, or else a small one that is made now.
+    private func makeNext(_ needed: Int) throws(StateError) -> (LogScan.Segment, Int) {
+        if let spare = takeSpare(needed) {
             let header = makeHeader(after: end, checksum)
             do throws(LogFileFailure) {
                 try StateLog.write(header, to: spare.file)
-                return (header, spare.file)
+                return (
+                    LogScan.Segment(name: spare.name, file: spare.file, header: header),
+                    spare.byteCount
+                )
             } catch {
                 // Nobody can say whether it is a segment now: the next one has a higher number.
                 try? files.remove(spare.name)
             }
         }
+        let size = max(needed, options.segmentByteCount)
         let header = makeHeader(after: end, checksum)
-        return (header, try StateLog.make(header, size, [], files, slot: &nextSlot))
+        return (try StateLog.make(header, size, [], files, slot: &nextSlot), size)
     }
+
+    private var wantedByteCount: Int {
+        wasFullSoon ? options.largeSegmentByteCount : options.segmentByteCount
+    }
+
+    private func takeSpare(_ needed: Int) -> LogSpare? {
+        let index =
+            spares.firstIndex { $0.byteCount >= needed && $0.byteCount == wantedByteCount }
+            ?? spares.firstIndex { $0.byteCount >= needed }
+        return index.map { spares.remove(at: $0) }
+    }
+
+    /// A file for a later segment, which ``LogSpare/prepare()`` makes on any thread and
+    /// ``offer(_:)`` takes; nil if there are enough.
+    package func planSpare() -> LogSpare.Plan? {
+        guard !spares.contains(where: { $0.byteCount == wantedByteCount }) else { return nil }
+        var header = SegmentHeader(epoch: epoch, number: 0)
+        header.generation = life.number
+        defer { nextSlot += 1 }
+        return LogSpare.Plan(
+            files: files,
+            name: "\(nextSlot)",
+            header: header,
+            byteCount: wantedByteCount
+        )
+    }
+
+    /// Takes a file for later segments.
+    package func offer(_ spare: LogSpare) { spares.append(spare) }
 
     /// Prepares a file for a later segment, so that beginning one costs two syncs of its header.
     ///
     /// - Throws: ``StateError/Code/noSpace`` or ``StateError/Code/storage``; the log goes on without.
     package func prepareSpare() throws(StateError) {
-        var spare = SegmentHeader(epoch: epoch, number: 0)
-        spare.generation = header.generation
-        let name = "\(nextSlot)\(LogScan.suffix)"
-        let file = try StateLog.make(spare, options.segmentByteCount, [], files, slot: &nextSlot)
-        spares.append(LogScan.Segment(name: name, file: file, header: spare))
+        if let plan = planSpare() { offer(try plan.prepare()) }
     }
 
     package var spareCount: Int { spares.count }
@@ -293,11 +349,12 @@ package final class StateLog {
         _ frames: [Frame],
         _ files: any LogFiles,
         slot: inout Int
-    ) throws(StateError) -> any LogFile {
+    ) throws(StateError) -> LogScan.Segment {
         let name = "\(slot)"
         slot += 1
         do throws(LogFileFailure) {
-            return try write(header, size, frames, files, named: name)
+            let file = try write(header, size, frames, files, named: name)
+            return LogScan.Segment(name: name + LogScan.suffix, file: file, header: header)
         } catch {
             try? files.remove(name + LogScan.unfinishedSuffix)
             throw StateError(
@@ -309,12 +366,15 @@ package final class StateLog {
 
     private static let zeros = [UInt8](repeating: 0, count: 256 << 10)
 
-    private static func write(
+    /// - Parameter syncsPieces: Whether each piece is synced, so that the sync of a commit beside it does
+    ///   not wait for all of them.
+    static func write(
         _ header: SegmentHeader,
         _ size: Int,
         _ frames: [Frame],
         _ files: any LogFiles,
-        named name: String
+        named name: String,
+        syncingPieces syncsPieces: Bool = false
     ) throws(LogFileFailure) -> any LogFile {
         let file = try files.create(name + LogScan.unfinishedSuffix)
         let coded = coded(frames, header)
@@ -325,6 +385,7 @@ package final class StateLog {
             let count = min(size - offset, zeros.count)
             try file.write(zeros.count == count ? zeros : Array(zeros[..<count]), at: offset)
             offset += count
+            if syncsPieces { try file.sync() }
         }
         for copy in 0..<2 {
             try file.write(header.coded, at: copy * SegmentHeader.blockByteCount)
@@ -361,6 +422,67 @@ package final class StateLog {
         return (bytes, end, checksum, kept)
     }
 
+    // MARK: Reading and dropping
+
+    /// Removes the files of the log of another store, durably.
+    ///
+    /// - Throws: ``StateError/Code/storage``; some may be left.
+    package static func remove(_ epoch: Epoch, from files: any LogFiles) throws(StateError) {
+        let names = try LogScan.reading { () throws(LogFileFailure) in try files.names() }
+        for name in names where name.hasSuffix(LogScan.suffix) {
+            guard try LogScan.open(name, files).header.epoch == epoch else { continue }
+            try LogScan.reading { () throws(LogFileFailure) in try files.remove(name) }
+        }
+        try LogScan.reading { () throws(LogFileFailure) in try files.syncNames() }
+    }
+
+    /// Whether there are segments or prepared files in a directory.
+    package static func exists(in files: any LogFiles) throws(StateError) -> Bool {
+        let names = try LogScan.reading { () throws(LogFileFailure) in try files.names() }
+        return names.contains { $0.hasSuffix(LogScan.suffix) }
+    }
+
+    /// What is durable behind a place, for a reader on any thread.
+    ///
+    /// - Parameter place: Behind a frame, or ``LogPlace/none``.
+    package func snapshot(from place: LogPlace) -> LogSnapshot {
+        var parts: [LogSnapshot.Part] = []
+        for (segment, end) in ended + [(segment, syncedEnd)]
+        where segment.header.number >= place.segment {
+            let isFirst = segment.header.number == place.segment
+            // A segment whose end was named anew may end before the place: what was behind is in the next
+            // one.
+            let start = isFirst ? place.offset : SegmentHeader.byteCount
+            if start < end { parts.append(LogSnapshot.Part(segment: segment, range: start..<end)) }
+        }
+        return LogSnapshot(start: place, end: syncedPlace, parts: parts)
+    }
+
+    /// Takes the segments before that of `place` out of the log; ``LogSpare/init(dropping:)`` makes
+    /// their files void.
+    ///
+    /// Nothing in them may be needed after a crash any more.
+    package func drop(before place: LogPlace) -> [LogSpare.Dropped] {
+        let count = ended.prefix { $0.segment.header.number < place.segment }.count
+        defer { ended.removeFirst(count) }
+        return ended.prefix(count).map { LogSpare.Dropped(segment: $0.segment, life: life.number) }
+    }
+
+    /// Whether there are segments before that of `place`.
+    package func hasSegments(before place: LogPlace) -> Bool {
+        ended.first.map { $0.segment.header.number < place.segment } ?? false
+    }
+
+    /// Whether a dropped file of this length is of use, as a spare.
+    package func wants(spareOf byteCount: Int) -> Bool {
+        byteCount == wantedByteCount && spares.count < StateLog.spareLimit
+    }
+
+    private static let spareLimit = 2
+
+    /// The files of the log and their bytes.
+    package var segmentCount: Int { ended.count + 1 }
+
     // MARK: Failures
 
     /// Writes everything since the last good sync again, into another file: its header makes what is
@@ -387,8 +509,8 @@ package final class StateLog {
             $0 + $1.byteCount
         }
         let size = max(needed, options.segmentByteCount)
-        let file = try StateLog.make(next, size, frames, files, slot: &nextSlot)
-        begin(next, file, size, frames: kept)
+        let made = try StateLog.make(next, size, frames, files, slot: &nextSlot)
+        begin(made, size, frames: kept)
         replacedCount += 1
         isBroken = false
     }
@@ -419,7 +541,7 @@ package final class StateLog {
     /// before it could.
     private func confirmHeader() throws(StateError) {
         do throws(LogFileFailure) {
-            try StateLog.write(header, to: file)
+            try StateLog.write(header, to: segment.file)
             try files.syncNames()
         } catch {
             throw StateError(.storage, "the log cannot be made durable: \(error.sentence)")
@@ -428,7 +550,7 @@ package final class StateLog {
 
     /// Writes both copies, the second once the first is durable: until then it is that of the life
     /// before.
-    private static func write(
+    static func write(
         _ header: SegmentHeader,
         to file: any LogFile
     ) throws(LogFileFailure) {
@@ -442,14 +564,14 @@ package final class StateLog {
     private func repairEnd() throws(StateError) {
         guard syncedEnd < end else { return }
         let start = StateLog.blockStart(of: syncedEnd)
-        var bytes = try LogScan.contents(of: file, start..<end)
+        var bytes = try LogScan.contents(of: segment.file, start..<end)
         let rest = bytes.count % SegmentHeader.blockByteCount
         if rest > 0 {
             bytes += Array(repeating: 0, count: SegmentHeader.blockByteCount - rest)
         }
         do throws(LogFileFailure) {
-            try file.write(bytes, at: start)
-            try file.sync()
+            try segment.file.write(bytes, at: start)
+            try segment.file.sync()
         } catch {
             return try replace(after: error)
         }

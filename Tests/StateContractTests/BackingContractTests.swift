@@ -1,5 +1,6 @@
 import Glibc
 import StateEngine
+import StateLog
 import StateSQLite
 import StateTestSupport
 import StateTesting
@@ -7,7 +8,7 @@ import Testing
 
 /// Every backing that there is.
 enum Storage: CaseIterable {
-    case memory, file, sqlite, log
+    case memory, file, sqlite, log, settled
 
     /// Its contract, on a store in `directory`.
     func contract(in directory: TemporaryDirectory) -> BackingContract {
@@ -23,6 +24,15 @@ enum Storage: CaseIterable {
             BackingContract(keeping: .history, seed: Seed.base) { SQLiteBacking(directory: path) }
         case .log:
             BackingContract(keeping: .history, seed: Seed.base) { LogBacking(directory: path) }
+        // Settled as often as possible.
+        case .settled:
+            BackingContract(keeping: .values, seed: Seed.base) {
+                var options = SettledBacking.Options()
+                options.log.segmentByteCount = 64 << 10
+                options.log.largeSegmentByteCount = 128 << 10
+                options.settling.logByteCount = 16 << 10
+                return SettledBacking(directory: path, options)
+            }
         }
     }
 }

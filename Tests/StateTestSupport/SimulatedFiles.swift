@@ -185,7 +185,8 @@ package final class SimulatedFiles: LogFiles, @unchecked Sendable {
         nameChanges = []
     }
 
-    private final class File: LogFile {
+    /// It is used by one thread at a time, as the directory.
+    private final class File: LogFile, @unchecked Sendable {
         let files: SimulatedFiles
         let name: String
         let node: Node

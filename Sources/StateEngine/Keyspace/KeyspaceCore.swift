@@ -198,7 +198,7 @@ package struct RevisionClock: ~Copyable {
     mutating func markKept(_ revision: Int64) { kept = max(kept, revision) }
 
     /// A durable commit has changed an entry.
-    mutating func noteChange(_ revision: Int64) { lastChange = revision }
+    mutating func noteChange(_ revision: Int64) { lastChange = max(lastChange, revision) }
 
     /// What waited for storage was undone.
     mutating func undo() { provisional = durable }

@@ -152,12 +152,12 @@ final class HistoryReader {
     /// The bytes of a column.
     ///
     /// Read as a blob, even if it is text: for text, SQLite would make a copy that ends with 0.
-    private static func bytes(of column: OpaquePointer?) -> Bytes {
+    static func bytes(of column: OpaquePointer?) -> Bytes {
         let start = sqlite3_value_blob(column)
         return Bytes(start: start, count: start == nil ? 0 : Int(sqlite3_value_bytes(column)))
     }
 
-    private static func value(of column: OpaquePointer?) -> Bytes? {
+    static func value(of column: OpaquePointer?) -> Bytes? {
         if let start = sqlite3_value_blob(column) {
             return Bytes(start: start, count: Int(sqlite3_value_bytes(column)))
         }
@@ -165,7 +165,7 @@ final class HistoryReader {
         return sqlite3_value_type(column) == SQLITE_NULL ? nil : Bytes(start: nil, count: 0)
     }
 
-    private static func expiry(of column: OpaquePointer?) -> Int64? {
+    static func expiry(of column: OpaquePointer?) -> Int64? {
         let expires = sqlite3_value_int64(column)
         return expires != 0 || sqlite3_value_type(column) != SQLITE_NULL ? expires : nil
     }

@@ -138,7 +138,12 @@ package enum HistorySchema {
     /// Checks by the header alone that the file is a store, in a format that this program reads.
     ///
     /// SQLite has not read it yet: opening another program's database could roll back its journal.
-    static func checkHeader(of connection: SQLiteConnection) throws(StateError) {
+    ///
+    /// - Parameter format: The newest format that is read.
+    static func checkHeader(
+        of connection: SQLiteConnection,
+        format: Int32 = formatVersion
+    ) throws(StateError) {
         let path = connection.path
         // A flipped bit looks the same as another program's database.
         let advice = StateError.salvageAdvice(path)
@@ -163,7 +168,7 @@ package enum HistorySchema {
                 "its header says write version \(header[18]), read version \(header[19])"
             )
         }
-        try checkFormat(Int64(header.number(at: 60, bytes: 4)), of: path)
+        try checkFormat(Int64(header.number(at: 60, bytes: 4)), upTo: format, of: path)
     }
 
     /// Checks what SQLite reads, with the log applied: format and tables.
@@ -174,7 +179,7 @@ package enum HistorySchema {
         guard application == Int64(applicationID) else {
             throw StateError.damaged(path, "its application id is \(application)")
         }
-        try checkFormat(format, of: path)
+        try checkFormat(format, upTo: formatVersion, of: path)
         for (name, expected) in [("history", history), ("meta", meta), ("entries", entries)] {
             let found = try connection.text("SELECT sql FROM sqlite_schema WHERE name='\(name)'")
             guard found == expected else {
@@ -195,7 +200,7 @@ package enum HistorySchema {
         let added = try connection.text(
             """
             SELECT type || ' ' || quote(name) FROM sqlite_schema WHERE type GLOB '\(types)'
-            AND name NOT IN('history', 'meta', 'entries') AND name NOT GLOB 'sqlite_*' LIMIT 1
+            AND name NOT IN('history', 'newest', 'deletes', 'meta', 'entries') AND name NOT GLOB 'sqlite_*' LIMIT 1
             """
         )
         guard added.isEmpty else {
@@ -207,12 +212,16 @@ package enum HistorySchema {
         }
     }
 
-    private static func checkFormat(_ stored: Int64, of path: String) throws(StateError) {
+    private static func checkFormat(
+        _ stored: Int64,
+        upTo newest: Int32,
+        of path: String
+    ) throws(StateError) {
         let format = Int32(truncatingIfNeeded: stored)
-        guard format > formatVersion else { return }
+        guard format > newest else { return }
         throw StateError(
             .newerFormat,
-            "\(path) has format \(format); this program reads formats up to \(formatVersion)"
+            "\(path) has format \(format); this program reads formats up to \(newest)"
         )
     }
 }

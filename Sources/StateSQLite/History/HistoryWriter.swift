@@ -133,7 +133,7 @@ private final class InsertStatement {
 }
 
 /// The parameters of one row of a statement, numbered from 1.
-private struct Parameters {
+struct Parameters {
     let statement: OpaquePointer
     /// How many parameters precede this row's.
     let first: Int32

@@ -27,6 +27,9 @@ package struct SQLiteFailure: Error, CustomStringConvertible {
     /// The code without the details in its upper bits.
     package var primaryCode: Int32 { code & 0xFF }
 
+    /// Whether another process holds a lock; nothing was done.
+    var isOfAnotherProcess: Bool { primaryCode == SQLITE_BUSY }
+
     /// Whether a sync failed (SQLITE_IOERR_FSYNC, a macro that Swift does not see).
     var isOfSync: Bool { code == SQLITE_IOERR | 4 << 8 }
 

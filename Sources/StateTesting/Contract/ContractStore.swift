@@ -82,12 +82,16 @@ struct ContractStore {
             )
         }
 
+        /// Checks that the changes of each key are in order.
         private func checkOrder(_ found: [ContractHistory.Change], _ judge: Judge) throws {
-            for (earlier, later) in zip(found, found.dropFirst()) {
-                try judge.expect(
-                    (earlier.revision, earlier.ordinal) < (later.revision, later.ordinal),
-                    "\(later.shown) comes after \(earlier.shown)"
-                )
+            var earlier: [[UInt8]: ContractHistory.Change] = [:]
+            for later in found {
+                if let earlier = earlier.updateValue(later, forKey: later.key) {
+                    try judge.expect(
+                        (earlier.revision, earlier.ordinal) < (later.revision, later.ordinal),
+                        "\(later.shown) comes after \(earlier.shown)"
+                    )
+                }
             }
         }
 

@@ -1,0 +1,420 @@
+import CSQLite
+import StateEngine
+import StateLog
+import StatePlatform
+import StateSystem
+
+/// The current values up to a place in the log, in SQLite.
+///
+/// ```
+/// newest    one row for each key, in the order of keys; a deleted key keeps a row without a value
+///           until nobody may ask for its history any more
+/// deletes   an index of those rows
+/// meta      facts about the store, and metadata by name
+/// entries   the current state, for people: sqlite3 stated.db 'SELECT * FROM entries'
+/// ```
+///
+/// A row has the checksum that its change had in the log (`CommitCoder`). Used by one thread at a
+/// time.
+final class SettledDatabase {
+    static let formatVersion: Int32 = 2
+
+    private static let newest = """
+        CREATE TABLE newest(
+            key TEXT PRIMARY KEY, value BLOB, revision INTEGER, ordinal INTEGER, created INTEGER,
+            owner INTEGER, version INTEGER, time INTEGER, expires INTEGER, cause TEXT,
+            checksum INTEGER) WITHOUT ROWID
+        """
+    private static let deletes = "CREATE INDEX deletes ON newest(revision) WHERE value IS NULL"
+    private static let meta = """
+        CREATE TABLE meta(name TEXT PRIMARY KEY, value, checksum INTEGER) WITHOUT ROWID
+        """
+    private static let entries = """
+        CREATE VIEW entries AS
+        SELECT key, CAST(value AS TEXT) AS value, revision,
+            strftime('%Y-%m-%d %H:%M:%f', time / 1000.0, 'unixepoch', 'localtime') AS time, cause AS by
+        FROM newest WHERE value IS NOT NULL
+        """
+    private static let columns =
+        "key, value, revision, ordinal, created, owner, version, time, expires, cause, checksum"
+    private static let columnCount = 11
+
+    let location: StoreLocation
+    private let connection: SQLiteConnection
+    private let writer: NewestWriter
+
+    // MARK: Making and opening
+
+    /// Makes an empty database, completely or not at all.
+    static func create(at location: StoreLocation) throws(StateError) {
+        let draft = location.database + ".new"
+        for suffix in ["", "-journal", "-wal", "-shm"] { unlink(draft + suffix) }
+        let descriptor = open(draft, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else {
+            throw StateError(.storage, "\(draft) cannot be created: \(lastSystemError())")
+        }
+        close(descriptor)
+        do throws(SQLiteFailure) { try fill(draft) } catch {
+            unlink(draft)
+            throw StateError.cannotOpen(draft, error)
+        }
+        guard rename(draft, location.database) == 0, WholeFile.syncDirectory(location.directory)
+        else {
+            throw StateError(
+                .storage,
+                "\(location.database) cannot be created: \(lastSystemError())"
+            )
+        }
+    }
+
+    private static func fill(_ path: String) throws(SQLiteFailure) {
+        let connection = try SQLiteConnection(path: path)
+        try connection.set(
+            "page_size=\(HistorySchema.pageByteCount)",
+            "auto_vacuum=INCREMENTAL",
+            "encoding='UTF-8'",
+            // A draft needs no journal, and one sync at the end.
+            "journal_mode=MEMORY",
+            "synchronous=OFF"
+        )
+        try connection.transaction { () throws(SQLiteFailure) in
+            try connection.execute("PRAGMA application_id=\(HistorySchema.applicationID)")
+            try connection.execute("PRAGMA user_version=\(formatVersion)")
+            // Order matters: see HistorySchema.
+            for definition in [entries, newest, deletes, meta] {
+                try connection.execute(definition)
+            }
+            var facts = SettledFacts(epoch: .random())
+            facts.identity = FileIdentity(path: path)
+            try MetadataWriter(connection).write(facts)
+        }
+        _ = try connection.text("PRAGMA journal_mode=WAL")
+        try connection.sync()
+        connection.checkpointsOnClose()
+    }
+
+    /// Opens the database and checks its header, format and tables.
+    ///
+    /// - Throws: ``StateError``; the files are as they were.
+    init(_ location: StoreLocation, under lock: OwnerLock) throws {
+        self.location = location
+        connection = try SQLiteConnection(path: location.database, under: lock)
+        try SettledDatabase.check(connection)
+        guard !connection.isReadOnly else {
+            throw StateError(.storage, "\(location.database) is not writable")
+        }
+        try connection.set(
+            "synchronous=NORMAL",
+            "wal_autocheckpoint=0",
+            "journal_size_limit=\(4 << 20)",
+            "temp_store=MEMORY",
+            "cache_size=-4096",
+            "trusted_schema=OFF"
+        )
+        // A foreign reader holds up settling, and nothing else.
+        connection.waitForLocks(.zero)
+        writer = try NewestWriter(connection)
+    }
+
+    private static func check(_ connection: SQLiteConnection) throws {
+        try HistorySchema.checkHeader(of: connection, format: formatVersion)
+        let path = connection.path
+        for (name, expected) in [
+            ("newest", newest), ("deletes", deletes), ("meta", meta), ("entries", entries),
+        ] {
+            let found = try connection.text("SELECT sql FROM sqlite_schema WHERE name='\(name)'")
+            guard found == expected else {
+                throw StateError.damaged(
+                    path,
+                    found.isEmpty ? "\(name) is missing" : "the definition of \(name) is altered"
+                )
+            }
+        }
+        try HistorySchema.checkAdditions(connection, of: "trigger")
+    }
+
+    // MARK: Reading
+
+    /// The facts, and the metadata by name.
+    func facts() throws -> (SettledFacts, metadata: [String: String]) {
+        let select = try connection.prepare("SELECT name, value, checksum FROM meta")
+        var texts: [String: String] = [:]
+        while try select.step() {
+            let (name, text) = (select.text(at: 0), select.text(at: 1))
+            guard select.number(at: 2) == Int64(StoreMetadata.checksum(name, text)) else {
+                throw StateError.damaged(
+                    location.database,
+                    "'\(StateError.printable(name))' in meta does not match its checksum"
+                )
+            }
+            texts[name] = text
+        }
+        let facts = try SettledFacts(taking: &texts, of: location.database)
+        return (facts, texts)
+    }
+
+    /// Passes on all rows, in the order of keys; their bytes are valid only during the call.
+    ///
+    /// - Returns: How many there are.
+    /// - Throws: ``StateError/Code/corrupt``, naming the first damaged row.
+    func readAll(_ receive: (borrowing StoredChange) -> Void) throws -> Int64 {
+        var (count, damage): (Int64, StateError?) = (0, nil)
+        let path = location.database
+        try withoutActuallyEscaping(receive) { receive in
+            do {
+                try connection.receive(
+                    "SELECT receive(\(SettledDatabase.columns)) FROM newest",
+                    columnCount: SettledDatabase.columnCount
+                ) { columns in
+                    let change = SettledDatabase.change(in: columns)
+                    let checksum = sqlite3_value_int64(columns[10])
+                    guard checksum == Int64(CommitCoder.checksum(of: change)), change.isPossible
+                    else {
+                        damage = .damaged(
+                            path,
+                            "the row of \(StateError.quoted(change.key)) is not the one that was written"
+                        )
+                        return false
+                    }
+                    count += 1
+                    receive(change)
+                    return true
+                }
+            } catch {
+                throw damage ?? error
+            }
+        }
+        return count
+    }
+
+    private static func change(in columns: SQLiteColumns) -> StoredChange {
+        StoredChange(
+            revision: sqlite3_value_int64(columns[2]),
+            ordinal: Int32(truncatingIfNeeded: sqlite3_value_int64(columns[3])),
+            key: HistoryReader.bytes(of: columns[0]),
+            value: HistoryReader.value(of: columns[1]),
+            created: sqlite3_value_int64(columns[4]),
+            owner: UInt32(truncatingIfNeeded: sqlite3_value_int64(columns[5])),
+            version: sqlite3_value_int64(columns[6]),
+            time: sqlite3_value_int64(columns[7]),
+            expires: HistoryReader.expiry(of: columns[8]),
+            cause: HistoryReader.bytes(of: columns[9]),
+            previousRevision: 0,
+            previousOrdinal: 0
+        )
+    }
+
+    /// Checks that all pages are where they belong, which takes a while.
+    ///
+    /// - Returns: The first fault; nil if there is none.
+    func findFault(under lock: OwnerLock) throws(SQLiteFailure) -> String? {
+        try QuickCheck(path: location.database, under: lock).finish()
+    }
+
+    // MARK: Settling
+
+    /// Writes the newest change of each key, metadata and the facts, in one transaction, which is not
+    /// synced.
+    ///
+    /// - Parameters:
+    ///   - changes: In the order of keys, each key once.
+    ///   - metadata: By name; nil removes it.
+    ///   - facts: Those after it; the count of rows is brought up to date.
+    ///   - forgotten: Up to this revision nobody asks for deleted keys any more.
+    /// - Throws: SQLite's error; nothing was written, or nobody can say.
+    func settle(
+        _ changes: [StoredChange],
+        metadata: [String: String?],
+        _ facts: inout SettledFacts,
+        forgetting forgotten: Int64
+    ) throws(SQLiteFailure) {
+        var rowCount = facts.rowCount
+        try transaction { () throws(SQLiteFailure) in
+            for change in changes where try writer.write(change) { rowCount += 1 }
+            // A few with each transaction, so that none takes long.
+            try connection.execute(
+                """
+                DELETE FROM newest WHERE key IN (SELECT key FROM newest
+                WHERE value IS NULL AND revision <= \(forgotten) LIMIT 1000)
+                """
+            )
+            rowCount -= connection.changeCount
+            let writer = try MetadataWriter(connection)
+            for (name, text) in metadata { try writer.write(name, text) }
+            facts.rowCount = rowCount
+            try writer.write(facts)
+        }
+    }
+
+    /// Writes facts, durably.
+    func write(_ facts: SettledFacts) throws(SQLiteFailure) {
+        try connection.set("synchronous=FULL")
+        defer { try? connection.set("synchronous=NORMAL") }
+        try transaction { () throws(SQLiteFailure) in
+            try MetadataWriter(connection).write(facts)
+        }
+    }
+
+    private func transaction(_ body: () throws(SQLiteFailure) -> Void) throws(SQLiteFailure) {
+        do throws(SQLiteFailure) { try connection.transaction(body) } catch {
+            if connection.isInTransaction { try? connection.execute("ROLLBACK") }
+            throw error
+        }
+    }
+
+    /// Makes everything durable that was settled, and moves SQLite's own log into the database as far
+    /// as readers permit.
+    ///
+    /// - Returns: Whether all of it was moved.
+    /// - Throws: SQLite's error; nobody can say what the disk has, so the database must be opened again.
+    func checkpoint() throws(SQLiteFailure) -> Bool {
+        var (frames, moved): (Int32, Int32) = (0, 0)
+        let code = sqlite3_wal_checkpoint_v2(
+            connection.handle,
+            "main",
+            SQLITE_CHECKPOINT_PASSIVE,
+            &frames,
+            &moved
+        )
+        guard code == SQLITE_OK else { throw connection.failure(code, during: "checkpoint") }
+        // SQLite syncs the database only if it has moved all, and never moves these pages again.
+        try connection.sync()
+        return moved >= frames
+    }
+
+    func checkpointsOnClose() { connection.checkpointsOnClose() }
+}
+
+/// What `meta` says of a store.
+struct SettledFacts: Hashable {
+    var epoch: Epoch
+    /// As in the log; 0 before the log was begun.
+    var life = LogLife()
+    /// The rows have everything up to there.
+    var place = LogPlace.none
+    /// The last revision before that place.
+    var revision: Int64 = 0
+    /// How many rows there are, those of deleted keys included.
+    var rowCount: Int64 = 0
+    /// A lower bound of the last revision, of a copy.
+    var leastRevision: Int64 = 0
+    /// The file that the values were written to.
+    var identity: FileIdentity?
+    /// Whether the log has nothing that the rows have not, and nobody has the store open.
+    var isClosed = false
+    /// The store that a copy was made of, until the files of its log are gone.
+    var former: Epoch?
+
+    init(epoch: Epoch) { self.epoch = epoch }
+
+    private enum Name: String, CaseIterable {
+        case format = "format version"
+        case epoch, life
+        case segment = "settled segment"
+        case offset = "settled byte"
+        case revision = "settled revision"
+        case rowCount = "rows"
+        case leastRevision = "least revision"
+        case inode
+        case birthTime = "birth time"
+        case isClosed = "closed"
+        case former = "former epoch"
+    }
+
+    /// Takes the facts out of the texts of `meta`.
+    init(taking texts: inout [String: String], of path: String) throws(StateError) {
+        var taken: [Name: String] = [:]
+        for name in Name.allCases { taken[name] = texts.removeValue(forKey: name.rawValue) }
+        func number(_ name: Name) throws(StateError) -> Int64 {
+            guard let number = taken[name].flatMap({ Int64($0) }), number >= 0 else {
+                throw .damaged(path, "'\(name.rawValue)' is missing in meta or not valid")
+            }
+            return number
+        }
+        guard try number(.format) == Int64(SettledDatabase.formatVersion) else {
+            throw .damaged(path, "meta has another format than the header")
+        }
+        guard let epoch = taken[.epoch].flatMap({ Epoch($0) }) else {
+            throw .damaged(path, "'epoch' is missing in meta or not valid")
+        }
+        self.epoch = epoch
+        life = LogLife(number: UInt64(try number(.life)))
+        place = LogPlace(
+            segment: UInt64(try number(.segment)),
+            offset: Int(try number(.offset))
+        )
+        revision = try number(.revision)
+        rowCount = try number(.rowCount)
+        leastRevision = try number(.leastRevision)
+        identity = FileIdentity(inode: try number(.inode), birthTime: try number(.birthTime))
+        isClosed = try number(.isClosed) != 0
+        former = taken[.former].flatMap { Epoch($0) }
+    }
+
+    fileprivate var texts: [(String, String?)] {
+        let texts: [Name: String?] = [
+            .format: "\(SettledDatabase.formatVersion)", .epoch: epoch.description,
+            .life: "\(life.number)", .segment: "\(place.segment)", .offset: "\(place.offset)",
+            .revision: "\(revision)", .rowCount: "\(rowCount)",
+            .leastRevision: "\(leastRevision)", .inode: identity.map { "\($0.inode)" } ?? "0",
+            .birthTime: identity.map { "\($0.birthTime)" } ?? "0",
+            .isClosed: isClosed ? "1" : "0", .former: former.map(\.description),
+        ]
+        return texts.map { ($0.key.rawValue, $0.value) }
+    }
+}
+
+extension MetadataWriter {
+    func write(_ facts: SettledFacts) throws(SQLiteFailure) {
+        for (name, text) in facts.texts { try write(name, text) }
+    }
+}
+
+/// Writes rows of `newest`, in the open transaction.
+private final class NewestWriter {
+    private let connection: SQLiteConnection
+    private let insert: SQLiteStatement
+    private let update: SQLiteStatement
+
+    init(_ connection: SQLiteConnection) throws(SQLiteFailure) {
+        self.connection = connection
+        insert = try connection.prepare(
+            "INSERT OR IGNORE INTO newest VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
+        )
+        update = try connection.prepare(
+            """
+            UPDATE newest SET value=?2, revision=?3, ordinal=?4, created=?5, owner=?6, version=?7,
+                time=?8, expires=?9, cause=?10, checksum=?11 WHERE key=?1
+            """
+        )
+    }
+
+    /// - Returns: Whether the key had no row.
+    func write(_ change: borrowing StoredChange) throws(SQLiteFailure) -> Bool {
+        // What supersedes a change has a row already, nearly always: one search instead of two.
+        if change.previousRevision > 0, try run(update, change) { return false }
+        if try run(insert, change) { return true }
+        _ = try run(update, change)
+        return false
+    }
+
+    private func run(
+        _ statement: SQLiteStatement,
+        _ change: borrowing StoredChange
+    ) throws(SQLiteFailure) -> Bool {
+        let parameters = Parameters(statement: statement.handle, first: 0)
+        parameters.bind(1, text: change.key)
+        parameters.bind(2, blob: change.value)
+        parameters.bind(3, change.revision)
+        parameters.bind(4, Int64(change.ordinal))
+        parameters.bind(5, change.created)
+        parameters.bind(6, Int64(change.owner))
+        parameters.bind(7, change.version)
+        parameters.bind(8, change.time)
+        if let expires = change.expires { parameters.bind(9, expires) } else { parameters.bindNull(9) }
+        parameters.bind(10, text: change.cause)
+        parameters.bind(11, Int64(CommitCoder.checksum(of: change)))
+        try statement.run()
+        return connection.changeCount > 0
+    }
+}

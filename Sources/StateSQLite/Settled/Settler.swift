@@ -1,0 +1,343 @@
+import CLinux
+import StateEngine
+import StateLog
+import StateModel
+import StatePlatform
+import StateSystem
+import Synchronization
+
+/// When and how a log is settled.
+package struct SettlingOptions: Sendable {
+    /// It is settled once it has so many bytes more than the database,
+    package var logByteCount = 32 << 20
+    /// or once the oldest change that is not settled has this age, in nanoseconds.
+    package var age: Int64 = 600_000_000_000
+    /// How many bytes of frames one transaction has, about.
+    package var sliceByteCount = 16 << 20
+    /// Whether a thread does it; otherwise it is settled on demand only.
+    package var hasThread = true
+}
+
+/// What a settler has done since the start.
+package struct SettlingStatus: Hashable, Sendable {
+    /// Why the last attempt failed, or what holds it up; nil if nothing does.
+    package var failure: String?
+    /// Up to this revision everything is in the database.
+    package var settledRevision: Int64 = 0
+    package var settleCount = 0
+    /// Segments that left the log, and how many of their files it uses again.
+    package var droppedCount = 0
+    package var reusedCount = 0
+}
+
+/// Puts what the log has into the database, on a thread of its own, and drops what the log then needs
+/// no more.
+///
+/// Its database is used by one thread at a time: the one that loads, then the settler's, and once that
+/// was joined, the one that closes. This is the proof of `@unchecked Sendable`.
+final class Settler: @unchecked Sendable {
+    private let lock: OwnerLock
+    private let location: StoreLocation
+    private let files: any LogFiles
+    private let tail: LogTail
+    private let options: SettlingOptions
+    private let status = StateLock(SettlingStatus())
+
+    /// Nil after an error of SQLite: it is opened again then, from what the disk has.
+    private(set) var database: SettledDatabase?
+    private(set) var facts: SettledFacts
+    /// Up to there the database is durable: the log is needed from there on.
+    private var durable: LogPlace
+    private var isChecked = false
+
+    private let thread = WorkerThread(name: "settling")
+    private let wakeup = BlockingSemaphore()
+    private let isEnding = Atomic(false)
+
+    init(
+        _ database: SettledDatabase,
+        _ facts: SettledFacts,
+        _ lock: OwnerLock,
+        _ files: any LogFiles,
+        _ tail: LogTail,
+        _ options: SettlingOptions
+    ) {
+        (self.database, self.facts, self.lock) = (database, facts, lock)
+        (self.files, self.tail, self.options) = (files, tail, options)
+        (location, durable) = (database.location, facts.place)
+        status.withLock { $0.settledRevision = facts.revision }
+    }
+
+    /// Begins to settle by itself.
+    func start() {
+        guard options.hasThread else { return }
+        thread.start { [self] in
+            clinux_schedule_as_batch()
+            run()
+        }
+    }
+
+    var currentStatus: SettlingStatus { status.withLock { $0 } }
+
+    /// Has it look whether there is something to do.
+    func wake() { wakeup.signal() }
+
+    private func run() {
+        var retry: Int64?
+        while !isEnding.load(ordering: .acquiring) {
+            let now = clinux_monotonic_nanoseconds()
+            let wait = retry ?? tail.oldest.map { max(0, $0 + options.age - now) }
+            wakeup.wait(nanoseconds: wait)
+            guard !isEnding.load(ordering: .acquiring) else { break }
+            prepareSpare()
+            retry = nil
+            let age = tail.oldest.map { clinux_monotonic_nanoseconds() - $0 } ?? 0
+            guard tail.unsettledByteCount >= options.logByteCount || age >= options.age else {
+                continue
+            }
+            do { try settle() } catch {
+                // It goes on with what the disk has; the log keeps everything meanwhile.
+                retry = 1_000_000_000
+            }
+        }
+    }
+
+    private func prepareSpare() {
+        guard let plan = tail.withLog({ $0.planSpare() }), let spare = try? plan.prepare() else {
+            return
+        }
+        tail.withLog { $0.offer(spare) }
+    }
+
+    // MARK: Settling
+
+    /// Settles everything that is durable in the log now, and drops what nobody needs.
+    ///
+    /// - Throws: ``StateError``; the log has everything that the database may lack.
+    func settle() throws(StateError) {
+        let began = clinux_monotonic_nanoseconds()
+        defer { tail.noteSettled(upTo: facts.place, at: began) }
+        do throws(StateError) {
+            try settleDurable()
+            status.withLock {
+                $0.failure = nil
+                $0.settledRevision = facts.revision
+                $0.settleCount += 1
+            }
+        } catch {
+            status.withLock { $0.failure = error.message }
+            throw error
+        }
+    }
+
+    private func settleDurable() throws(StateError) {
+        let database = try openDatabase()
+        if facts.place != durable { try checkpoint(database) }
+        let end = tail.withLog { $0.syncedPlace }
+        while facts.place < end {
+            let stretch = tail.withLog { [facts] in $0.snapshot(from: facts.place) }
+            let slice = try SettledSlice(stretch, byteCount: options.sliceByteCount)
+            var next = facts
+            next.place = slice.end
+            next.revision = max(next.revision, slice.revision)
+            try trying { () throws(SQLiteFailure) in
+                try database.settle(
+                    slice.newest(),
+                    metadata: slice.metadata,
+                    &next,
+                    forgetting: facts.revision
+                )
+            }
+            facts = next
+            try checkpoint(database)
+        }
+        try drop()
+    }
+
+    /// - Throws: ``StateError/Code/storage``, naming the process that reads and so keeps SQLite's own log
+    ///   from being moved: it would grow with everything that is settled.
+    private func checkpoint(_ database: SettledDatabase) throws(StateError) {
+        let isWhole = try trying { () throws(SQLiteFailure) in try database.checkpoint() }
+        guard isWhole else {
+            let holder = LockHolder.description(
+                of: location.logIndex,
+                bytes: LockHolder.readerBytes
+            )
+            throw StateError(
+                .storage,
+                "\(holder) reads \(location.database): the log grows until that has ended"
+            )
+        }
+        durable = facts.place
+    }
+
+    /// After an error of SQLite nobody can say what the database is: it is opened again.
+    private func trying<Result>(
+        _ body: () throws(SQLiteFailure) -> Result
+    ) throws(StateError) -> Result {
+        do throws(SQLiteFailure) { return try body() } catch {
+            if error.isOfAnotherProcess {
+                let holder = LockHolder.description(
+                    of: location.logIndex,
+                    bytes: LockHolder.writerBytes
+                )
+                throw StateError(.storage, "\(holder) holds the write lock of \(location.database)")
+            }
+            database = nil
+            throw StateError(.storage, "\(location.database) cannot be settled: \(error)")
+        }
+    }
+
+    /// The database; after an error it is opened again, from what the disk has.
+    ///
+    /// The kernel's cached pages may differ from the disk and still count as clean, so they are dropped
+    /// first: https://lwn.net/Articles/752063/
+    private func openDatabase() throws(StateError) -> SettledDatabase {
+        if let database { return database }
+        do {
+            for path in [location.database, location.log] {
+                try StoreLocation.dropCachedPages(of: path)
+            }
+            let opened = try SettledDatabase(location, under: lock)
+            let (found, _) = try opened.facts()
+            guard found.epoch == facts.epoch, found.place >= durable else {
+                throw StateError.damaged(
+                    location.database,
+                    "it has less than was durable before: restart stated with a restored backup"
+                )
+            }
+            facts = found
+            isChecked = false
+            database = opened
+            return opened
+        } catch let failure as SQLiteFailure {
+            throw StateError.cannotOpen(location.database, failure)
+        } catch {
+            throw error as? StateError ?? StateError(.storage, "\(error)")
+        }
+    }
+
+    // MARK: Dropping
+
+    /// Drops the segments before the place up to which the database is durable.
+    ///
+    /// Order matters: the database is synced; then a segment is void, durably; then it may be used
+    /// again.
+    private func drop() throws(StateError) {
+        guard let database, tail.withLog({ [durable] in $0.hasSegments(before: durable) }) else {
+            return
+        }
+        if !isChecked {
+            // A count of rows does not see a damaged list of free pages, which would be written over.
+            let fault = try trying { () throws(SQLiteFailure) in
+                try database.findFault(under: lock)
+            }
+            if let fault { throw StateError.damaged(location.database, fault) }
+            isChecked = true
+        }
+        for dropped in tail.withLog({ [durable] in $0.drop(before: durable) }) {
+            let byteCount = try dropped.byteCount()
+            status.withLock { $0.droppedCount += 1 }
+            guard tail.withLog({ $0.wants(spareOf: byteCount) }) else {
+                dropped.remove(from: files)
+                continue
+            }
+            let spare = try LogSpare(dropping: dropped)
+            tail.withLog { $0.offer(spare) }
+            status.withLock { $0.reusedCount += 1 }
+        }
+    }
+
+    // MARK: The end
+
+    /// Ends the thread; settles nothing.
+    func end() {
+        isEnding.store(true, ordering: .releasing)
+        wakeup.signal()
+        thread.join()
+    }
+
+    /// Settles everything and begins another life, which no copy made before has; the thread has ended.
+    func close(at time: Int64) throws(StateError) {
+        try settle()
+        let life = LogLife(number: facts.life.number + 1, before: facts.life.number)
+        try tail.withLog { (log) throws(StateError) in
+            try log.begin(life, at: time)
+            facts.place = log.syncedPlace
+        }
+        guard let database else { return }
+        facts.life = life
+        facts.isClosed = true
+        do throws(SQLiteFailure) {
+            try database.write(facts)
+            _ = try database.checkpoint()
+        } catch {
+            throw StateError.cannotOpen(location.database, error)
+        }
+        database.checkpointsOnClose()
+        self.database = nil
+    }
+}
+
+/// The newest changes of a stretch of the log, with the bytes that they borrow.
+struct SettledSlice: ~Copyable {
+    private var contents: [UnsafeMutableRawBufferPointer] = []
+    private var changes: [StoredChange] = []
+    private(set) var metadata: [String: String?] = [:]
+    /// The last revision in it; 0 if it has no commits.
+    private(set) var revision: Int64 = 0
+    private(set) var end: LogPlace
+
+    /// Reads a stretch, up to about so many bytes.
+    init(_ stretch: LogSnapshot, byteCount: Int) throws(StateError) {
+        end = stretch.start
+        var contents: [UnsafeMutableRawBufferPointer] = []
+        var (changes, metadata): ([StoredChange], [String: String?]) = ([], [:])
+        var revision: Int64 = 0
+        defer { (self.contents, self.changes, self.metadata) = (contents, changes, metadata) }
+        end = try stretch.read(upTo: byteCount) { (frame, time) throws(LogDamage) in
+            let copy = UnsafeMutableRawBufferPointer.allocate(
+                byteCount: max(1, frame.count),
+                alignment: 8
+            )
+            copy.copyMemory(from: frame)
+            contents.append(copy)
+            let bytes = Bytes(rebasing: Bytes(copy)[..<frame.count])
+            try CommitCoder.read(bytes, at: time) { part in
+                switch part {
+                case .commit(let number, _, _): revision = max(revision, number)
+                case .change(let change, _): changes.append(change)
+                case .metadata(let name, let text): metadata[name] = text
+                }
+            }
+        }
+        self.revision = revision
+    }
+
+    deinit { for buffer in contents { buffer.deallocate() } }
+
+    /// The newest change of each key, in the order of keys.
+    borrowing func newest() -> [StoredChange] {
+        let order = changes.indices.sorted { one, other in
+            let order = SettledSlice.compare(changes[one].key, changes[other].key)
+            return order == 0 ? one < other : order < 0
+        }
+        var newest: [StoredChange] = []
+        for (position, index) in order.enumerated() {
+            let isLast = position + 1 == order.count
+            if isLast || !changes[order[position + 1]].key.isEqual(to: changes[index].key) {
+                newest.append(changes[index])
+            }
+        }
+        return newest
+    }
+
+    private static func compare(_ one: Bytes, _ other: Bytes) -> Int {
+        let count = min(one.count, other.count)
+        if count > 0, let start = one.baseAddress, let second = other.baseAddress {
+            let order = memcmp(start, second, count)
+            if order != 0 { return Int(order) }
+        }
+        return one.count - other.count
+    }
+}

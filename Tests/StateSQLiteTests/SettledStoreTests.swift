@@ -1,0 +1,295 @@
+import CSQLite
+import Glibc
+import StateEngine
+import StateLog
+import StateSQLite
+import StateTestSupport
+import Testing
+
+/// A store whose log is on a simulated disk and whose database is on one that fails as it is told to,
+/// and what must be in it.
+private final class Run {
+    /// What a start has to find of a key.
+    struct Value: Equatable {
+        var revision: Int64
+        var created: Int64
+        var version: Int64
+        var bytes: [UInt8]?
+    }
+
+    let directory: TemporaryDirectory
+    let faults: Faults
+    private(set) var files: SimulatedFiles
+    private var backing: SettledBacking?
+    private var random: SplitMix
+    /// The state after each revision, from the first that was acknowledged at the last start on.
+    private var states: [Int64: [String: Value]] = [0: [:]]
+    private(set) var acknowledged: Int64 = 0
+    private(set) var revision: Int64 = 0
+    private var epoch: Epoch?
+    private(set) var startCount = 0
+    private(set) var settleCount = 0
+    private(set) var refusedSettleCount = 0
+    private(set) var (droppedCount, reusedCount) = (0, 0)
+    private var cutNumber = 0
+
+    private var data: String { directory.path(of: "data") }
+
+    init(sectorByteCount: Int, seed: UInt64) throws {
+        directory = try TemporaryDirectory()
+        mkdir(directory.path(of: "data"), 0o700)
+        faults = try Faults(below: directory.path(of: "data"))
+        files = SimulatedFiles(sectorByteCount: sectorByteCount, seed: seed)
+        random = SplitMix(seed: seed &+ 3)
+    }
+
+    private var options: SettledBacking.Options {
+        var options = SettledBacking.Options()
+        options.log.segmentByteCount = 24 << 10
+        options.log.largeSegmentByteCount = 48 << 10
+        // Each segment is full soon, or none is.
+        options.log.soon = startCount % 2 == 0 ? .max : 0
+        let time = Observed<Int64>(0)
+        options.log.now = {
+            time.update {
+                $0 += 1
+                return $0
+            }
+        }
+        options.log.patience = 2
+        options.log.pause = {}
+        options.settling.hasThread = false
+        options.settling.sliceByteCount = 8 << 10
+        return options
+    }
+
+    func start() throws {
+        let files = files
+        let opened = SettledBacking(
+            StoreLocation(directory: data),
+            log: data + "/log",
+            options
+        ) { _ in files }
+        var found: [String: Value] = [:]
+        var last: Int64 = 0
+        let loaded = try opened.load { change in
+            let key = String(decoding: change.key, as: UTF8.self)
+            found[key] = Value(
+                revision: change.revision,
+                created: change.created,
+                version: change.version,
+                bytes: change.value.map { Array($0) }
+            )
+            last = max(last, change.revision)
+        }
+        backing = opened
+        if let epoch { try #require(loaded.epoch == epoch) }
+        epoch = loaded.epoch
+        try #require(loaded.revision >= acknowledged && loaded.revision <= revision)
+        let expected = try #require(states[loaded.revision])
+        // A deleted key may be forgotten once it is settled.
+        let isSame =
+            found.filter { $0.value.bytes != nil } == expected.filter { $0.value.bytes != nil }
+        try #require(isSame, "another state than that of revision \(loaded.revision)")
+        for (key, value) in found where value.bytes == nil { try #require(expected[key] == value) }
+        (revision, acknowledged) = (loaded.revision, loaded.revision)
+        states = [revision: expected]
+        startCount += 1
+    }
+
+    /// Ends the process; `keepsCache`: the machine goes on.
+    func crash(keepsCache: Bool, cut: String? = nil) throws {
+        noteStatus()
+        backing = nil
+        files = files.restarted(keepsCache: keepsCache)
+        guard let cut else { return }
+        // The same files with other contents: a copy would be another store.
+        for name in try FileNames.all(in: data) where name != "lock" {
+            if FileNames.exists(cut + "/" + name) {
+                try FileNames.copy(cut + "/" + name, into: data + "/" + name)
+            } else {
+                unlink(data + "/" + name)
+            }
+        }
+        unlink(data + "/stated.db-shm")
+    }
+
+    func close() {
+        noteStatus()
+        backing?.close()
+        backing = nil
+    }
+
+    private func noteStatus() {
+        guard let status = backing?.settlingStatus else { return }
+        droppedCount += status.droppedCount
+        reusedCount += status.reusedCount
+    }
+
+    /// Arms a power cut at a coming operation of SQLite; the log loses power with it.
+    func armCut(after count: Int64) throws -> String {
+        cutNumber += 1
+        let cut = directory.path(of: "cut\(cutNumber)")
+        try faults.cutPower(at: faults.place + count, leaving: cut, seed: random.next())
+        return cut
+    }
+
+    /// What a loss of power leaves of the database now.
+    func cutNow() throws -> String {
+        let cut = try armCut(after: 1)
+        // Any operation of SQLite below the directory takes the cut, before it is done.
+        var other: OpaquePointer?
+        sqlite3_open(data + "/other.db", &other)
+        sqlite3_exec(other, "CREATE TABLE other(a)", nil, nil, nil)
+        sqlite3_close(other)
+        unlink(data + "/other.db")
+        return cut
+    }
+
+    private func makeChanges() -> [BuiltBatch.Change] {
+        revision += 1
+        var state = states[revision - 1] ?? [:]
+        var changes: [BuiltBatch.Change] = []
+        var keys: Set<String> = []
+        for _ in 0..<Int(1 + random.next() % 3) {
+            let key = "key/\(random.next() % 40)"
+            guard keys.insert(key).inserted else { continue }
+            let before = state[key]
+            let isLive = before?.bytes != nil
+            let isDelete = isLive && random.next() % 4 == 0
+            let count = Int(random.next() % (random.next() % 50 == 0 ? 30_000 : 900))
+            let bytes = (0..<count).map { UInt8(truncatingIfNeeded: Int(revision) &+ $0) }
+            let value = Value(
+                revision: revision,
+                created: isLive ? before?.created ?? 0 : revision,
+                version: isDelete ? 0 : (isLive ? before?.version ?? 0 : 0) + 1,
+                bytes: isDelete ? nil : bytes
+            )
+            changes.append(
+                BuiltBatch.Change(
+                    revision: revision,
+                    ordinal: Int32(changes.count),
+                    key: Array(key.utf8),
+                    value: value.bytes,
+                    created: value.created,
+                    version: value.version,
+                    time: revision,
+                    cause: Array("tester".utf8),
+                    previousRevision: before?.revision ?? 0
+                )
+            )
+            state[key] = value
+        }
+        states[revision] = state
+        return changes
+    }
+
+    /// One step.
+    ///
+    /// - Returns: False if the power is off.
+    func step() throws -> Bool {
+        guard let backing else { return false }
+        if random.next() % 8 == 0 {
+            do throws(StateError) {
+                try backing.settle()
+                settleCount += 1
+            } catch {
+                refusedSettleCount += 1
+            }
+            return !files.isOff
+        }
+        let changes = makeChanges()
+        do {
+            try BuiltBatch(changes).commit(to: backing)
+            acknowledged = revision
+        } catch let error as StateError {
+            guard !files.isOff else { return false }
+            try #require([.readOnly, .noSpace].contains(error.code))
+            if error.code == .noSpace || error.message.contains("nothing was committed") {
+                revision -= 1
+                return true
+            }
+            for _ in 0..<5 {
+                var isThere = false
+                guard (try? backing.reopen(after: acknowledged) { _ in isThere = true }) != nil else {
+                    continue
+                }
+                if isThere { acknowledged = revision } else { revision -= 1 }
+                return true
+            }
+            return false
+        }
+        return !files.isOff
+    }
+}
+
+private enum FileNames {
+    static func all(in directory: String) throws -> [String] {
+        guard let stream = opendir(directory) else { throw SystemFailure(call: "opendir", errno) }
+        defer { closedir(stream) }
+        var names: [String] = []
+        while let entry = readdir(stream) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if !name.hasPrefix(".") { names.append(name) }
+        }
+        return names
+    }
+
+    static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+
+    static func copy(_ path: String, into other: String) throws {
+        let bytes = try readFile(path)
+        let descriptor = open(other, O_WRONLY | O_TRUNC)
+        defer { close(descriptor) }
+        guard descriptor >= 0, write(descriptor, bytes, bytes.count) == bytes.count else {
+            throw SystemFailure(call: "write", errno)
+        }
+    }
+}
+
+struct SettledStoreTests {
+    @Test(arguments: 0..<8)
+    func `a store has what was committed, after any end`(seed: Int) throws {
+        let run = try Run(sectorByteCount: 512, seed: UInt64(seed) * 17 + 1)
+        try run.start()
+        for round in 0..<20 {
+            for _ in 0..<60 { _ = try run.step() }
+            if round % 3 == 0 { run.close() } else { try run.crash(keepsCache: true) }
+            try run.start()
+        }
+        #expect(run.settleCount > 50 && run.refusedSettleCount == 0)
+        #expect(run.droppedCount > 20 && run.reusedCount > 5)
+    }
+
+    /// The power goes at a call for the log, or at one of SQLite.
+    @Test(arguments: [512, 4_096], 0..<12)
+    func `durable before acknowledged: a power cut loses nothing, of log and database together`(
+        sectorByteCount: Int,
+        seed: Int
+    ) throws {
+        let run = try Run(sectorByteCount: sectorByteCount, seed: UInt64(seed) * 91 + 7)
+        var random = SplitMix(seed: UInt64(seed) &* 7 + 2)
+        try run.start()
+        for _ in 0..<25 {
+            let before = run.files.callCount
+            let limit = Int(1 + random.next() % 200)
+            let isOfSQLite = random.next() % 2 == 0
+            var cut = ""
+            if isOfSQLite { cut = try run.armCut(after: Int64(1 + random.next() % 60)) }
+            let cutCount = run.faults.cutCount
+            run.files.fault = { [faults = run.faults] number in
+                let isOff =
+                    isOfSQLite ? faults.cutCount > cutCount : number - before >= limit
+                return isOff ? .powerCut : nil
+            }
+            while try run.step() {}
+            if !isOfSQLite { cut = try run.cutNow() }
+            run.files.fault = { _ in nil }
+            try run.crash(keepsCache: false, cut: cut)
+            try run.start()
+        }
+        #expect(run.startCount == 26)
+    }
+}
