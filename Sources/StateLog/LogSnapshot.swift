@@ -68,7 +68,9 @@ private struct LogWindow {
             if left < needed {
                 try read(from: place.offset, byteCount: max(needed, LogWindow.byteCount))
             }
-            let length = bytes.withBytes { Frame.length(Bytes(rebasing: $0[(place.offset - start)...])) }
+            let length = bytes.withBytes {
+                Frame.length(Bytes(rebasing: $0[(place.offset - start)...]))
+            }
             guard let length, length <= part.range.upperBound - place.offset else {
                 throw damage(place, "is not whole")
             }

@@ -195,6 +195,7 @@ private final class Run {
                 settleCount += 1
             } catch {
                 refusedSettleCount += 1
+                if getenv("SHOW") != nil { print("REFUSED", error) }
             }
             return !files.isOff
         }
@@ -211,7 +212,8 @@ private final class Run {
             }
             for _ in 0..<5 {
                 var isThere = false
-                guard (try? backing.reopen(after: acknowledged) { _ in isThere = true }) != nil else {
+                guard (try? backing.reopen(after: acknowledged) { _ in isThere = true }) != nil
+                else {
                     continue
                 }
                 if isThere { acknowledged = revision } else { revision -= 1 }
@@ -223,6 +225,7 @@ private final class Run {
     }
 }
 
+/// Files of a directory.
 private enum FileNames {
     static func all(in directory: String) throws -> [String] {
         guard let stream = opendir(directory) else { throw SystemFailure(call: "opendir", errno) }
@@ -291,5 +294,172 @@ struct SettledStoreTests {
             try run.start()
         }
         #expect(run.startCount == 26)
+    }
+
+    /// Calls of SQLite and of the log fail, and then the power.
+    @Test(arguments: 0..<16)
+    func `never silent about storage: failed calls of log and database lose nothing`(
+        seed: Int
+    ) throws {
+        let run = try Run(
+            sectorByteCount: seed % 2 == 0 ? 512 : 4_096,
+            seed: UInt64(seed) * 57 + 11
+        )
+        let random = Observed(SplitMix(seed: UInt64(seed) &* 1_000_007))
+        try run.start()
+        for round in 0..<15 {
+            run.files.fault = { _ in
+                random.update { random in
+                    switch random.next() % 80 {
+                    case 0: return .refuses(random.next() % 2 == 0 ? EIO : ENOSPC)
+                    case 1: return .tears(EIO)
+                    default: return nil
+                    }
+                }
+            }
+            for _ in 0..<60 {
+                let (kind, number) = random.update { ($0.next() % 30, Int64(1 + $0.next() % 9)) }
+                switch kind {
+                case 0: run.faults.fail(.sync, number: number, of: .any, .reverting)
+                case 1: run.faults.fail(.sync, number: number, of: .any)
+                case 2: run.faults.fail(.write, number: number, of: .any, with: ENOSPC, .short)
+                case 3: run.faults.fail(.write, number: number, of: .any)
+                default: break
+                }
+                guard try run.step() else { break }
+            }
+            run.files.fault = { _ in nil }
+            if round % 3 == 0 {
+                let cut = try run.cutNow()
+                run.faults.heal()
+                try run.crash(keepsCache: false, cut: cut)
+            } else {
+                run.faults.heal()
+                try run.crash(keepsCache: round % 3 == 1)
+            }
+            try run.start()
+        }
+        #expect(run.refusedSettleCount > 0 && run.settleCount > 20)
+    }
+}
+
+/// Which files belong together.
+struct SettledIdentityTests {
+    private let directory: TemporaryDirectory
+    private var data: String { directory.path(of: "data") }
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    private func copy(_ name: String, as other: String) throws {
+        let (from, to) = (directory.path(of: name), directory.path(of: other))
+        try #require(try runCommand("/bin/cp", ["-a", from, to]).exitCode == 0)
+    }
+
+    /// Opens the store, commits, and ends it.
+    @discardableResult
+    private func run(
+        _ name: String = "data",
+        commits: Int64 = 0,
+        closes: Bool = true
+    ) throws -> (loaded: LoadedStore, keys: [String]) {
+        var keys: [String] = []
+        var options = SettledBacking.Options()
+        options.settling.hasThread = false
+        let backing = SettledBacking(directory: directory.path(of: name), options)
+        let loaded = try backing.load { keys.append(String(decoding: $0.key, as: UTF8.self)) }
+        for number in 0..<commits {
+            let revision = loaded.revision + 1 + number
+            let change = BuiltBatch.Change(
+                revision: revision,
+                key: Array("key\(revision)".utf8),
+                value: [1],
+                created: revision
+            )
+            try BuiltBatch([change]).commit(to: backing)
+        }
+        if closes { backing.close() }
+        return (loaded, keys)
+    }
+
+    @Test func `a database alone, copied after a clean stop, begins a new epoch with its values`()
+        throws
+    {
+        let first = try run(commits: 5)
+        mkdir(directory.path(of: "other"), 0o700)
+        try copy("data/stated.db", as: "other/stated.db")
+        let second = try run("other", commits: 1)
+        #expect(second.keys.count == 5 && second.loaded.epoch != first.loaded.epoch)
+        #expect(second.loaded.revision >= 1 << 32)
+        let third = try run("other")
+        #expect(third.keys.count == 6 && third.loaded.epoch == second.loaded.epoch)
+    }
+
+    @Test(arguments: [false, true])
+    func `a whole directory, copied elsewhere, begins a new epoch with its values`(
+        closes: Bool
+    )
+        throws
+    {
+        let first = try run(commits: 5, closes: closes)
+        try copy("data", as: "other")
+        let second = try run("other", commits: 1)
+        #expect(second.keys.count == 5 && second.loaded.epoch != first.loaded.epoch)
+        let third = try run("other")
+        #expect(third.keys.count == 6 && third.loaded.epoch == second.loaded.epoch)
+        #expect(try run().loaded.epoch == first.loaded.epoch)
+    }
+
+    private func refusal(_ words: String) throws {
+        let error = #expect(throws: StateError.self) { try run() }
+        #expect(error?.code == .corrupt)
+        #expect(error?.message.contains(words) ?? false, "\(error as Any)")
+    }
+
+    @Test func `a log that is missing is refused unless the database has everything`() throws {
+        try run(commits: 5, closes: false)
+        try copy("data/log", as: "kept")
+        try #require(rename(directory.path(of: "data/log"), directory.path(of: "gone")) == 0)
+        try refusal("the log of")
+        rmdir(directory.path(of: "data/log"))
+        try #require(rename(directory.path(of: "gone"), directory.path(of: "data/log")) == 0)
+        #expect(try run().keys.count == 5)
+    }
+
+    @Test func `a database that is missing is refused while its log is there`() throws {
+        try run(commits: 5, closes: false)
+        try #require(
+            rename(directory.path(of: "data/stated.db"), directory.path(of: "gone")) == 0
+        )
+        try refusal("is missing, but its log is there")
+        try #require(
+            rename(directory.path(of: "gone"), directory.path(of: "data/stated.db")) == 0
+        )
+        #expect(try run().keys.count == 5)
+    }
+
+    /// Puts the bytes of a file back, in the same file.
+    private func putBack(_ names: [String], from other: String) throws {
+        for name in names {
+            try FileNames.copy(directory.path(of: "\(other)/\(name)"), into: data + "/" + name)
+        }
+    }
+
+    @Test func `a database of yesterday beside the log of today is refused, and the reverse`()
+        throws
+    {
+        try run(commits: 5)
+        try copy("data", as: "old")
+        try run(commits: 2)
+        try run(commits: 2)
+        try copy("data", as: "new")
+        try putBack(["stated.db"], from: "old")
+        try refusal("of different times")
+        try putBack(["stated.db"], from: "new")
+        #expect(try run().keys.count == 9)
+        try copy("data", as: "newest")
+        let logs = try FileNames.all(in: directory.path(of: "old/log")).map { "log/" + $0 }
+        try putBack(logs, from: "old")
+        let error = #expect(throws: StateError.self) { try run() }
+        #expect(error?.code == .corrupt, "\(error as Any)")
     }
 }

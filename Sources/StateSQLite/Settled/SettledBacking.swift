@@ -163,7 +163,8 @@ package final class SettledBacking: Backing, @unchecked Sendable {
     /// - Returns: False if the database was copied without its log, and has everything.
     /// - Throws: ``StateError/Code/corrupt`` if the log is missing and has something that the database
     ///   has not.
-    private func requireLog(_ files: any LogFiles, _ facts: SettledFacts) throws(StateError) -> Bool {
+    private func requireLog(_ files: any LogFiles, _ facts: SettledFacts) throws(StateError) -> Bool
+    {
         guard facts.life.number > 0, try !StateLog.exists(in: files) else { return true }
         guard facts.isClosed else {
             throw StateError(
@@ -226,6 +227,7 @@ package final class SettledBacking: Backing, @unchecked Sendable {
         (copy.revision, copy.rowCount) = (facts.revision, facts.rowCount)
         copy.identity = FileIdentity(path: location.database)
         try database.write(copy)
+        try database.confirm(wholly: false)
         _ = try database.checkpoint()
         facts = copy
         onFinding(
@@ -241,7 +243,11 @@ package final class SettledBacking: Backing, @unchecked Sendable {
     }
 
     /// From here on, a copy of the database or of the log that was made before does not fit.
-    private func beginLife(_ tail: LogTail, _ database: SettledDatabase, _ facts: inout SettledFacts) {
+    private func beginLife(
+        _ tail: LogTail,
+        _ database: SettledDatabase,
+        _ facts: inout SettledFacts
+    ) {
         do {
             let before = facts.life.number
             try tail.withLog { (log) throws(StateError) in

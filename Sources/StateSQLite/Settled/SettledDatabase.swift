@@ -262,6 +262,21 @@ final class SettledDatabase {
         }
     }
 
+    /// Makes durable what this connection sees, though a sync before it was opened may have failed.
+    ///
+    /// Before the first checkpoint: that puts pages into the database that would be newer than what a
+    /// loss of power leaves of SQLite's log.
+    ///
+    /// - Parameter wholly: Whether the database is meant, too; otherwise only SQLite's log, which still
+    ///   has all pages that a process that ended may not have synced.
+    func confirm(wholly: Bool) throws(SQLiteFailure) {
+        // Nobody else may write meanwhile.
+        try transaction { () throws(SQLiteFailure) in
+            try connection.rewrite(.log)
+            if wholly { try connection.rewrite(.database) }
+        }
+    }
+
     /// Makes everything durable that was settled, and moves SQLite's own log into the database as far
     /// as readers permit.
     ///
@@ -411,7 +426,11 @@ private final class NewestWriter {
         parameters.bind(6, Int64(change.owner))
         parameters.bind(7, change.version)
         parameters.bind(8, change.time)
-        if let expires = change.expires { parameters.bind(9, expires) } else { parameters.bindNull(9) }
+        if let expires = change.expires {
+            parameters.bind(9, expires)
+        } else {
+            parameters.bindNull(9)
+        }
         parameters.bind(10, text: change.cause)
         parameters.bind(11, Int64(CommitCoder.checksum(of: change)))
         try statement.run()

@@ -43,11 +43,14 @@ final class Settler: @unchecked Sendable {
     private let options: SettlingOptions
     private let status = StateLock(SettlingStatus())
 
-    /// Nil after an error of SQLite: it is opened again then, from what the disk has.
+    /// Nil after an error of SQLite: it is opened again then.
     private(set) var database: SettledDatabase?
     private(set) var facts: SettledFacts
     /// Up to there the database is durable: the log is needed from there on.
     private var durable: LogPlace
+    /// Whether its files are on the disk as they are seen, and whether an error made that doubtful.
+    private var (isConfirmed, hasFailed) = (false, false)
+    /// Whether all of its pages were found where they belong since it was opened.
     private var isChecked = false
 
     private let thread = WorkerThread(name: "settling")
@@ -188,27 +191,27 @@ final class Settler: @unchecked Sendable {
         }
     }
 
-    /// The database; after an error it is opened again, from what the disk has.
-    ///
-    /// The kernel's cached pages may differ from the disk and still count as clean, so they are dropped
-    /// first: https://lwn.net/Articles/752063/
+    /// The database, whose files are as a reader sees them; after an error it is opened again.
     private func openDatabase() throws(StateError) -> SettledDatabase {
-        if let database { return database }
+        let opened: SettledDatabase
+        if let database { opened = database } else { opened = try reopenedDatabase() }
+        database = opened
+        if !isConfirmed {
+            try trying { () throws(SQLiteFailure) in try opened.confirm(wholly: hasFailed) }
+            isConfirmed = true
+        }
+        return opened
+    }
+
+    private func reopenedDatabase() throws(StateError) -> SettledDatabase {
         do {
-            for path in [location.database, location.log] {
-                try StoreLocation.dropCachedPages(of: path)
-            }
             let opened = try SettledDatabase(location, under: lock)
             let (found, _) = try opened.facts()
             guard found.epoch == facts.epoch, found.place >= durable else {
-                throw StateError.damaged(
-                    location.database,
-                    "it has less than was durable before: restart stated with a restored backup"
-                )
+                throw StateError.damaged(location.database, "it has less than was durable before")
             }
             facts = found
-            isChecked = false
-            database = opened
+            (isConfirmed, hasFailed, isChecked) = (false, true, false)
             return opened
         } catch let failure as SQLiteFailure {
             throw StateError.cannotOpen(location.database, failure)

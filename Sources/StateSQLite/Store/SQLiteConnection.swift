@@ -74,6 +74,43 @@ package final class SQLiteConnection {
         guard code == SQLITE_OK else { throw failure(code, during: "sync") }
     }
 
+    /// A file of SQLite: the database or the write-ahead log.
+    enum File: Int32 {
+        // https://www.sqlite.org/c3ref/c_fcntl_begin_atomic_write.html
+        case database = 7
+        case log = 28
+    }
+
+    /// Writes a file again as it is, and syncs it: after a sync that failed, the kernel may call pages
+    /// clean that are not on the disk, and only another write makes them dirty.
+    /// https://lwn.net/Articles/752063/
+    ///
+    /// - Throws: SQLite's error; nobody can say what the disk has.
+    func rewrite(_ file: File) throws(SQLiteFailure) {
+        var found: UnsafeMutablePointer<sqlite3_file>?
+        sqlite3_file_control(handle, "main", file.rawValue, &found)
+        guard let found, let methods = found.pointee.pMethods, let read = methods.pointee.xRead,
+            let write = methods.pointee.xWrite, let sync = methods.pointee.xSync,
+            let measure = methods.pointee.xFileSize
+        else { throw failure(SQLITE_MISUSE, during: "rewrite") }
+        var (size, offset): (sqlite3_int64, sqlite3_int64) = (0, 0)
+        try check(measure(found, &size), "measure")
+        // SQLite's unix files take less than 128 KiB at once.
+        let piece = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 8)
+        defer { piece.deallocate() }
+        while offset < size {
+            let count = Int32(min(sqlite3_int64(piece.count), size - offset))
+            try check(read(found, piece.baseAddress, count, offset), "read again")
+            try check(write(found, piece.baseAddress, count, offset), "write again")
+            offset += sqlite3_int64(count)
+        }
+        try check(sync(found, SQLITE_SYNC_NORMAL), "sync again")
+    }
+
+    private func check(_ code: Int32, _ operation: String) throws(SQLiteFailure) {
+        guard code == SQLITE_OK else { throw failure(code, during: operation) }
+    }
+
     /// Changes the checkpoints of this connection; once for a connection.
     ///
     /// - Parameters:
