@@ -319,7 +319,7 @@ let package = Package(
         ),
         .testTarget(
             name: "StateLogTests",
-            dependencies: ["StateLog", "StateModel", "StateTestSupport"],
+            dependencies: ["StateLog", "StateEngine", "StateModel", "StateTestSupport"],
             swiftSettings: tests
         ),
         .testTarget(

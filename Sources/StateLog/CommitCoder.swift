@@ -63,6 +63,7 @@ package struct ChangeLink: Hashable, Sendable {
 /// Numbers have seven bits in a byte, texts begin with their length.
 package struct CommitCoder {
     private var coded = LogWriterBytes()
+    private var summary = CodedCommits([])
     private let frameTime: Int64
     private var revision: Int64 = 0
     private var time: Int64 = 0
@@ -89,7 +90,11 @@ package struct CommitCoder {
     /// Begins a frame.
     package init(at frameTime: Int64) { self.frameTime = frameTime }
 
-    package var bytes: [UInt8] { coded.bytes }
+    package var commits: CodedCommits {
+        var commits = summary
+        commits.bytes = coded.bytes
+        return commits
+    }
 
     /// Begins a commit.
     package mutating func begin(
@@ -108,6 +113,7 @@ package struct CommitCoder {
             attribute.value.withUnsafeBytes { coded.append(text: $0) }
         }
         (self.revision, self.time, ordinal) = (revision, time, -1)
+        summary.note(revision)
     }
 
     /// Adds a change to the commit that was begun last.
@@ -129,6 +135,7 @@ package struct CommitCoder {
         if link.carried != nil { flags.insert(.carries) }
         if !change.cause.isEqual(to: cause) { flags.insert(.hasCause) }
         if change.time != time { flags.insert(.hasTime) }
+        summary.changeCount += 1
         coded.append(Tag.change.rawValue)
         coded.append(flags.rawValue)
         coded.append(signed: Int64(change.ordinal) - Int64(ordinal))
@@ -304,6 +311,27 @@ package struct CommitCoder {
     }
 }
 
+extension CodedCommits {
+    fileprivate mutating func note(_ revision: Int64) {
+        if first == 0 { first = revision }
+        last = max(last, revision)
+    }
+
+    /// Reads what a frame has.
+    ///
+    /// - Throws: ``LogDamage``, as ``CommitCoder/read(_:at:_:)``.
+    init(reading contents: Bytes, at time: Int64) throws(LogDamage) {
+        self.init(Array(contents))
+        try CommitCoder.read(contents, at: time) { part in
+            switch part {
+            case .commit(let revision, _, _): note(revision)
+            case .change: changeCount += 1
+            case .metadata: break
+            }
+        }
+    }
+}
+
 extension CommitCoder {
     /// The contents of a frame with the commits of a batch.
     ///
@@ -312,7 +340,7 @@ extension CommitCoder {
         of batch: borrowing CommitBatch,
         _ texts: [(name: String, text: String?)] = [],
         at frameTime: Int64
-    ) -> [UInt8] {
+    ) -> CodedCommits {
         var coder = CommitCoder(at: frameTime)
         var last: Int64?
         var cause = Bytes(start: nil, count: 0)
@@ -331,6 +359,6 @@ extension CommitCoder {
             coder.append(metadata: entry.name, entry.text)
         }
         for (name, text) in texts { coder.append(metadata: name, text) }
-        return coder.bytes
+        return coder.commits
     }
 }

@@ -31,8 +31,9 @@ struct Frame: Hashable, Sendable {
     /// Up to where the log was durable when the frame was written.
     var durable: LogPlace
     var time: Int64
-    var contents: [UInt8]
+    var commits: CodedCommits
 
+    var contents: [UInt8] { commits.bytes }
     var byteCount: Int { Frame.byteCount(ofContents: contents.count) }
 
     static func byteCount(ofContents count: Int) -> Int {

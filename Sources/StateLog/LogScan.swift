@@ -272,11 +272,11 @@ extension LogScan {
                     } else {
                         try body(frame, end.place)
                     }
+                    if known == nil { end.frames.append(try Kept(end.place.offset, frame)) }
                     if frame.kind == .life { end.life = try LogLife(reading: frame.contents) }
                 } catch {
                     throw damage(end.place, "the frame \(error.reason)")
                 }
-                if known == nil { end.frames.append(Kept(end.place.offset, frame)) }
                 end.durable = max(end.durable, frame.durable)
                 end.place = next
                 end.checksum = frame.checksum
@@ -324,6 +324,32 @@ extension LogScan {
     }
 }
 
+extension LogScan.Segment {
+    /// The index of a segment that ends at `end`: that of its closing frame, or else one that is made by
+    /// reading all of it.
+    func index(upTo end: Int) throws(StateError) -> SegmentIndex {
+        let place = LogPlace(segment: header.number, offset: end)
+        let size = try LogScan.reading { () throws(LogFileFailure) in try file.byteCount() }
+        let bytes = try LogScan.contents(of: file, end..<min(size, end + (64 << 10)))
+        let closing = bytes.withBytes { bytes -> SegmentIndex? in
+            guard let frame = Frame.read(bytes, at: place, seed: header.seed),
+                frame.kind == .closing
+            else { return nil }
+            return try? SegmentIndex(reading: frame.contents)
+        }
+        if let closing { return closing }
+        var index = SegmentIndex()
+        let part = LogSnapshot.Part(segment: self, range: SegmentHeader.byteCount..<end)
+        _ = try LogSnapshot(start: .none, end: place, parts: [part])
+            .forEachFrame(upTo: .max) { (frame, place) throws(LogDamage) in
+                guard frame.kind == .commits else { return }
+                let commits = try CodedCommits(reading: frame.contents, at: frame.time)
+                index.note(commits, at: place.offset)
+            }
+        return index
+    }
+}
+
 /// Where the reader of a log is: what is before has been put elsewhere.
 package struct LogStart: Hashable, Sendable {
     /// The store that the log must belong to.
@@ -361,14 +387,17 @@ package struct LogLife: Hashable, Sendable {
 }
 
 extension LogScan.Kept {
-    init(_ offset: Int, _ found: Frame.Found) {
+    init(_ offset: Int, _ found: Frame.Found) throws(LogDamage) {
         self.offset = offset
         before = found.before
+        let isOfCommits = found.kind == .commits
         frame = Frame(
             kind: found.kind,
             durable: found.durable,
             time: found.time,
-            contents: Array(found.contents)
+            commits: isOfCommits
+                ? try CodedCommits(reading: found.contents, at: found.time)
+                : CodedCommits(Array(found.contents))
         )
     }
 

@@ -28,6 +28,15 @@ package struct LogSnapshot: Sendable {
         upTo limit: Int = .max,
         _ body: (_ contents: Bytes, _ time: Int64) throws(LogDamage) -> Void
     ) throws(StateError) -> LogPlace {
+        try forEachFrame(upTo: limit) { (frame, _) throws(LogDamage) in
+            if frame.kind == .commits { try body(frame.contents, frame.time) }
+        }
+    }
+
+    func forEachFrame(
+        upTo limit: Int,
+        _ body: (_ frame: Frame.Found, _ place: LogPlace) throws(LogDamage) -> Void
+    ) throws(StateError) -> LogPlace {
         var place = start
         var rest = limit
         for part in parts {
@@ -36,7 +45,7 @@ package struct LogSnapshot: Sendable {
             while place.offset < part.range.upperBound {
                 guard rest > 0 else { return place }
                 let count = try window.withFrame(at: place) { (frame) throws(LogDamage) in
-                    if frame.kind == .commits { try body(frame.contents, frame.time) }
+                    try body(frame, place)
                 }
                 place.offset += count
                 rest -= count
@@ -47,13 +56,16 @@ package struct LogSnapshot: Sendable {
 }
 
 /// The bytes of a segment around the frame that is read.
-private struct LogWindow {
-    private static let byteCount = 256 << 10
+struct LogWindow {
     private let part: LogSnapshot.Part
+    private let byteCount: Int
     private var bytes: [UInt8] = []
     private var start: Int
 
-    init(_ part: LogSnapshot.Part) { (self.part, start) = (part, part.range.lowerBound) }
+    /// - Parameter byteCount: How much it reads at once, or a frame if that is longer.
+    init(_ part: LogSnapshot.Part, byteCount: Int = 256 << 10) {
+        (self.part, self.byteCount, start) = (part, byteCount, part.range.lowerBound)
+    }
 
     /// Calls `body` with a frame, whose bytes are borrowed.
     ///
@@ -66,7 +78,7 @@ private struct LogWindow {
         while true {
             let left = start + bytes.count - place.offset
             if left < needed {
-                try read(from: place.offset, byteCount: max(needed, LogWindow.byteCount))
+                try read(from: place.offset, byteCount: max(needed, byteCount))
             }
             let length = bytes.withBytes {
                 Frame.length(Bytes(rebasing: $0[(place.offset - start)...]))

@@ -28,6 +28,8 @@ package final class StateLog {
         package var patience: Int64 = 5_000_000_000
         /// The time on a clock that does not jump, in nanoseconds.
         package var now: @Sendable () -> Int64 = { clinux_monotonic_nanoseconds() }
+        /// How long the daemon has run, over all of its starts, in milliseconds.
+        package var age: @Sendable () -> Int64 = { 0 }
         /// Waits between two attempts.
         package var pause: @Sendable () -> Void = { usleep(50_000) }
 
@@ -45,8 +47,15 @@ package final class StateLog {
     /// Since when it is, in nanoseconds, and whether the one before was full soon.
     private var begun: Int64
     private var wasFullSoon = false
-    /// Those before it that are not dropped, the oldest first, with their ends.
-    private var ended: [(segment: LogScan.Segment, end: Int)] = []
+    /// Those before it that are not dropped, the oldest first.
+    private var ended: [Ended] = []
+    private struct Ended {
+        let segment: LogScan.Segment
+        let end: Int
+        let index: SegmentIndex
+    }
+    /// That of the segment that is being written.
+    private var index = SegmentIndex()
     private var spares: [LogSpare]
     private var nextNumber: UInt64
     /// The name of the next file: a file keeps its name when it is used for another segment.
@@ -67,6 +76,8 @@ package final class StateLog {
     private var (untoldCount, untoldDurableCount) = (0, 0)
     /// Whether a failure could not be repaired: nothing is appended before ``dropUnknown()``.
     private var isBroken = false
+    /// How much of the past it keeps; it may be set at any time.
+    package var retention = LogRetention()
     /// How often another file had to take over.
     package private(set) var replacedCount = 0
 
@@ -81,6 +92,7 @@ package final class StateLog {
     ///   - files: The directory.
     ///   - options: Sizes and clocks.
     ///   - start: Where it is read from; nil for all of it.
+    ///   - revision: If it is made: the last revision before it.
     ///   - receive: Called with the contents of each frame of commits, and its time, in order.
     /// - Throws: ``StateError/Code/corrupt``, naming the place, or ``StateError/Code/storage``; the
     ///   files are as they were.
@@ -88,6 +100,7 @@ package final class StateLog {
         _ files: any LogFiles,
         _ options: Options = Options(),
         from start: LogStart? = nil,
+        after revision: Int64 = 0,
         receive: (_ contents: Bytes, _ time: Int64) throws -> Void
     ) throws(StateError) {
         (self.files, self.options, begun) = (files, options, options.now())
@@ -113,7 +126,8 @@ package final class StateLog {
                 )
             }
             (epoch, life) = (start?.epoch ?? .random(), LogLife())
-            let header = SegmentHeader(epoch: epoch, number: nextNumber)
+            var header = SegmentHeader(epoch: epoch, number: nextNumber)
+            header.carryLine = revision + 1
             nextNumber += 1
             (end, syncedEnd) = (SegmentHeader.byteCount, SegmentHeader.byteCount)
             (checksum, block, byteCount) = (header.checksum, [], options.segmentByteCount)
@@ -122,8 +136,17 @@ package final class StateLog {
         }
         (epoch, life, segment) = (last.header.epoch, found.life, last)
         byteCount = try LogScan.reading { () throws(LogFileFailure) in try last.file.byteCount() }
-        for (older, newer) in zip(scan.segments, scan.segments.dropFirst()) {
-            ended.append((older, newer.header.predecessor.offset))
+        var age = options.age()
+        for (older, newer) in zip(scan.segments, scan.segments.dropFirst()).reversed() {
+            let end = newer.header.predecessor.offset
+            var index = try older.index(upTo: end)
+            // A segment without a closing frame ended before the next one.
+            if index.age == 0 { index.age = age }
+            age = index.age
+            ended.insert(Ended(segment: older, end: end, index: index), at: 0)
+        }
+        for kept in found.frames where kept.frame.kind == .commits {
+            index.note(kept.frame.commits, at: kept.offset)
         }
         (end, checksum, block) = (found.place.offset, found.checksum, found.block)
         syncedEnd =
@@ -153,35 +176,47 @@ package final class StateLog {
     ///   - time: Milliseconds since 1970.
     /// - Throws: ``StateError/Code/noSpace``: it is not there. ``StateError/Code/readOnly``: the
     ///   outcome is unknown, also that of the frames since the last sync; ``dropUnknown()`` decides it.
-    package func append(_ contents: [UInt8], at time: Int64) throws(StateError) {
-        try append(.commits, contents, at: time)
+    package func append(_ contents: CodedCommits, at time: Int64) throws(StateError) {
+        try append(at: time) { _ in contents }
+    }
+
+    /// The same with contents that depend on the ``carryLine`` of the segment where the frame goes.
+    ///
+    /// - Parameter encode: Called with the line, again if the frame goes to the next segment.
+    package func append(
+        at time: Int64,
+        encoding encode: (_ carryLine: Int64) -> CodedCommits
+    ) throws(StateError) {
+        try append(.commits, at: time, encode)
     }
 
     /// Appends a frame that says how far the log is durable, so that the frames before it are known to
     /// be whole.
-    package func mark(at time: Int64) throws(StateError) { try append(.mark, [], at: time) }
+    package func mark(at time: Int64) throws(StateError) { try append(.mark, at: time) { _ in CodedCommits([]) } }
 
     private func append(
         _ kind: Frame.Kind,
-        _ contents: [UInt8],
-        at time: Int64
+        at time: Int64,
+        _ encode: (_ carryLine: Int64) -> CodedCommits
     ) throws(StateError) {
         guard !isBroken else { throw unknown("an earlier failure is not repaired") }
-        let frame = Frame(kind: kind, durable: syncedPlace, time: time, contents: contents)
-        while isEndNamed || end + frame.byteCount + StateLog.closingByteCount > byteCount {
+        var frame = Frame(kind: kind, durable: syncedPlace, time: time, commits: encode(carryLine))
+        while isEndNamed || end + frame.byteCount + index.closingByteCount > byteCount {
             try takeNextSegment(for: frame.byteCount, at: time)
+            frame.durable = syncedPlace
+            frame.commits = encode(carryLine)
         }
         do throws(LogFileFailure) { try write(frame) } catch { try replace(after: error) }
     }
-
-    /// What a closing frame takes at most.
-    private static let closingByteCount = Frame.byteCount(ofContents: 64)
 
     /// Writes whole blocks: the last one again, and the frame.
     private func write(_ frame: Frame) throws(LogFileFailure) {
         let place = LogPlace(segment: header.number, offset: end)
         kept.append(LogScan.Kept(offset: end, before: checksum, frame: frame))
-        if frame.kind == .commits { untoldCount += 1 }
+        if frame.kind == .commits {
+            untoldCount += 1
+            index.note(frame.commits, at: end)
+        }
         var bytes = block
         let new = frame.append(to: &bytes, at: place, seed: header.seed, after: checksum)
         let start = end - block.count
@@ -198,7 +233,7 @@ package final class StateLog {
     ///
     /// - Throws: As ``append(_:at:)`` and ``sync()``.
     package func begin(_ life: LogLife, at time: Int64) throws(StateError) {
-        try append(.life, life.coded, at: time)
+        try append(.life, at: time) { _ in CodedCommits(life.coded) }
         try syncFrames()
         self.life = life
     }
@@ -235,17 +270,16 @@ package final class StateLog {
     /// anything goes to the next one.
     private func takeNextSegment(for frameByteCount: Int, at time: Int64) throws(StateError) {
         try syncFrames()
-        let needed = SegmentHeader.byteCount + frameByteCount + StateLog.closingByteCount
+        let needed = SegmentHeader.byteCount + frameByteCount + SegmentIndex().closingByteCount
         isEndNamed = true
         wasFullSoon = options.now() - begun < options.soon
         let (next, size) = try makeNext(needed)
-        var contents = LogWriterBytes()
-        contents.append(next.header.number)
+        index.age = options.age()
         let closing = Frame(
             kind: .closing,
             durable: syncedPlace,
             time: time,
-            contents: contents.bytes
+            commits: CodedCommits(index.coded(next: next.header.number))
         )
         let (endBefore, checksumBefore, blockBefore) = (end, checksum, block)
         do throws(LogFileFailure) {
@@ -261,22 +295,34 @@ package final class StateLog {
     }
 
     private func begin(_ next: LogScan.Segment, _ byteCount: Int, frames: [LogScan.Kept]) {
-        ended.append((segment, next.header.predecessor.offset))
+        let end = next.header.predecessor.offset
+        index.cut(at: end)
+        index.age = options.age()
+        ended.append(Ended(segment: segment, end: end, index: index))
+        index = SegmentIndex()
         (segment, self.byteCount, begun) = (next, byteCount, options.now())
         isEndNamed = false
         let written = StateLog.coded(frames.map(\.frame), header)
-        (end, checksum) = (written.end, written.checksum)
-        let start = StateLog.blockStart(of: end) - SegmentHeader.byteCount
-        block = Array(written.bytes[start..<end - SegmentHeader.byteCount])
+        (self.end, checksum) = (written.end, written.checksum)
+        let start = StateLog.blockStart(of: written.end) - SegmentHeader.byteCount
+        block = Array(written.bytes[start..<written.end - SegmentHeader.byteCount])
         kept = written.kept
+        for kept in kept where kept.frame.kind == .commits {
+            index.note(kept.frame.commits, at: kept.offset)
+        }
         noteSynced()
     }
 
     /// The header of a segment that follows a place of this one; no other has its number.
-    private func makeHeader(after offset: Int, _ checksum: UInt32) -> SegmentHeader {
+    private func makeHeader(
+        after offset: Int,
+        _ checksum: UInt32,
+        carryLine: Int64
+    ) -> SegmentHeader {
         var next = SegmentHeader(epoch: epoch, number: nextNumber)
         nextNumber += 1
         next.generation = life.number
+        next.carryLine = carryLine
         next.predecessor = LogPlace(segment: header.number, offset: offset)
         next.predecessorChecksum = checksum
         return next
@@ -285,7 +331,7 @@ package final class StateLog {
     /// A segment behind the present end: a prepared one, or else a small one that is made now.
     private func makeNext(_ needed: Int) throws(StateError) -> (LogScan.Segment, Int) {
         if let spare = takeSpare(needed) {
-            let header = makeHeader(after: end, checksum)
+            let header = makeHeader(after: end, checksum, carryLine: nextCarryLine)
             do throws(LogFileFailure) {
                 try StateLog.write(header, to: spare.file)
                 return (
@@ -298,7 +344,7 @@ package final class StateLog {
             }
         }
         let size = max(needed, options.segmentByteCount)
-        let header = makeHeader(after: end, checksum)
+        let header = makeHeader(after: end, checksum, carryLine: nextCarryLine)
         return (try StateLog.make(header, size, [], files, slot: &nextSlot), size)
     }
 
@@ -447,7 +493,7 @@ package final class StateLog {
     /// - Parameter place: Behind a frame, or ``LogPlace/none``.
     package func snapshot(from place: LogPlace) -> LogSnapshot {
         var parts: [LogSnapshot.Part] = []
-        for (segment, end) in ended + [(segment, syncedEnd)]
+        for (segment, end) in ended.map({ ($0.segment, $0.end) }) + [(segment, syncedEnd)]
         where segment.header.number >= place.segment {
             let isFirst = segment.header.number == place.segment
             // A segment whose end was named anew may end before the place: what was behind is in the next
@@ -458,19 +504,12 @@ package final class StateLog {
         return LogSnapshot(start: place, end: syncedPlace, parts: parts)
     }
 
-    /// Takes the segments before that of `place` out of the log; ``LogSpare/init(dropping:)`` makes
-    /// their files void.
+    /// Takes the oldest segments out of the log; ``LogSpare/init(dropping:)`` makes their files void.
     ///
     /// Nothing in them may be needed after a crash any more.
-    package func drop(before place: LogPlace) -> [LogSpare.Dropped] {
-        let count = ended.prefix { $0.segment.header.number < place.segment }.count
+    package func drop(_ count: Int) -> [LogSpare.Dropped] {
         defer { ended.removeFirst(count) }
         return ended.prefix(count).map { LogSpare.Dropped(segment: $0.segment, life: life.number) }
-    }
-
-    /// Whether there are segments before that of `place`.
-    package func hasSegments(before place: LogPlace) -> Bool {
-        ended.first.map { $0.segment.header.number < place.segment } ?? false
     }
 
     /// Whether a dropped file of this length is of use, as a spare.
@@ -482,6 +521,84 @@ package final class StateLog {
 
     /// The files of the log and their bytes.
     package var segmentCount: Int { ended.count + 1 }
+
+    // MARK: The past
+
+    /// What a reader on any thread may see.
+    package func view() -> LogView {
+        var parts = ended.map {
+            LogView.Part(
+                part: LogSnapshot.Part(
+                    segment: $0.segment,
+                    range: SegmentHeader.byteCount..<max(SegmentHeader.byteCount, $0.end)
+                ),
+                index: $0.index
+            )
+        }
+        let range = SegmentHeader.byteCount..<syncedEnd
+        parts.append(
+            LogView.Part(part: LogSnapshot.Part(segment: segment, range: range), index: index)
+        )
+        return LogView(parts: parts, floor: floor)
+    }
+
+    /// From this revision on every state and every change is there.
+    package var floor: Int64 { floor(dropping: 0) }
+
+    /// Links to revisions below it have to be carried now (``CarriedVersion``).
+    package var carryLine: Int64 { header.carryLine }
+
+    private var indexes: [SegmentIndex] { ended.map(\.index) + [index] }
+
+    /// The floor if so many of the oldest segments are dropped.
+    ///
+    /// A segment's links that are not carried lead to its line or above. So from the first segment on
+    /// whose line is not below the first revision that is left, all links lead to something that is
+    /// there.
+    private func floor(dropping count: Int) -> Int64 {
+        let indexes = indexes
+        let oldest = indexes[count...].first { $0.first > 0 }?.first ?? Int64.max
+        let lines = ended.map(\.segment.header.carryLine) + [header.carryLine]
+        for position in count..<lines.count where lines[position] >= oldest {
+            if let first = indexes[position...].first(where: { $0.first > 0 })?.first {
+                return first - 1
+            }
+        }
+        return indexes.map(\.last).max() ?? 0
+    }
+
+    /// The oldest segment that a share of the retention reaches into.
+    private func reach(of retention: LogRetention) -> Int {
+        let (indexes, now) = (indexes, options.age())
+        var position = indexes.count - 1
+        var (changeCount, byteCount) = (indexes[position].changeCount, indexes[position].byteCount)
+        while position > 0, changeCount < retention.changeCount, byteCount < retention.byteCount,
+            now - indexes[position - 1].age <= retention.age
+        {
+            position -= 1
+            changeCount += indexes[position].changeCount
+            byteCount += indexes[position].byteCount
+        }
+        return position
+    }
+
+    /// Half a retention back. So half of what is kept beyond the retention is what links lead to.
+    private var nextCarryLine: Int64 {
+        guard !retention.isNone else { return 0 }
+        return indexes[reach(of: retention.halved)...].first { $0.first > 0 }?.first ?? 0
+    }
+
+    /// How many of the oldest segments may be dropped, and the floor that results.
+    ///
+    /// - Parameter place: Everything before it is elsewhere, durably.
+    package func planDrop(before place: LogPlace) -> (count: Int, floor: Int64) {
+        let limit = ended.prefix { $0.segment.header.number < place.segment }.count
+        guard !retention.isNone else { return (limit, floor(dropping: limit)) }
+        let kept = indexes[reach(of: retention)...].first { $0.first > 0 }?.first ?? 1
+        let wanted = max(kept - 1, floor)
+        let count = (0...limit).last { floor(dropping: $0) <= wanted } ?? 0
+        return (count, floor(dropping: count))
+    }
 
     // MARK: Failures
 
@@ -503,9 +620,14 @@ package final class StateLog {
     private func replaceOnce() throws(StateError) {
         // Each attempt has another number, and the highest counts: nobody can say what became of one
         // that failed.
-        let next = makeHeader(after: kept.first?.offset ?? end, kept.first?.before ?? checksum)
+        // The frames were made for the line of the segment where they were.
+        let next = makeHeader(
+            after: kept.first?.offset ?? end,
+            kept.first?.before ?? checksum,
+            carryLine: carryLine
+        )
         let frames = kept.map(\.frame)
-        let needed = frames.reduce(SegmentHeader.byteCount + StateLog.closingByteCount) {
+        let needed = frames.reduce(SegmentHeader.byteCount + index.closingByteCount) {
             $0 + $1.byteCount
         }
         let size = max(needed, options.segmentByteCount)
@@ -586,5 +708,26 @@ extension LogFile {
             do throws(LogFileFailure) { try write(bytes, at: offset) } catch { failure = error }
         }
         if let failure { throw failure }
+    }
+}
+
+/// How much of the past a log keeps: what meets all of it.
+package struct LogRetention: Hashable, Sendable {
+    package var changeCount = 0
+    /// Bytes of the contents of frames.
+    package var byteCount = 0
+    /// Milliseconds that the daemon ran.
+    package var age: Int64 = 0
+
+    package init() {}
+
+    package init(changeCount: Int, byteCount: Int, age: Int64) {
+        (self.changeCount, self.byteCount, self.age) = (changeCount, byteCount, age)
+    }
+
+    package var isNone: Bool { changeCount <= 0 || byteCount <= 0 || age <= 0 }
+
+    var halved: LogRetention {
+        LogRetention(changeCount: changeCount / 2, byteCount: byteCount / 2, age: age / 2)
     }
 }

@@ -55,7 +55,7 @@ final class LogBacking: Backing {
         let time = SystemClock.wallMilliseconds()
         let contents = CommitCoder.contents(of: batch, at: time)
         try state.update { state in
-            state.last = (contents, time)
+            state.last = (contents.bytes, time)
             try state.log?.append(contents, at: time)
             try state.log?.sync()
         }

@@ -63,13 +63,12 @@ private final class Workload {
         files = files.restarted(keepsCache: keepsCache)
     }
 
-    private func makeContents() -> [UInt8] {
+    private func makeContents() -> CodedCommits {
         number += 1
         let isLarge = random.next() % 40 == 0
         let count = Int(random.next() % (isLarge ? 70_000 : 600))
-        var contents = withUnsafeBytes(of: number) { Array($0) }
-        for _ in 0..<count { contents.append(UInt8(truncatingIfNeeded: random.next())) }
-        return contents
+        let value = (0..<count).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+        return CodedCommits(Int64(number), value: value)
     }
 
     /// One step; returns false if the log can do nothing more.
@@ -86,7 +85,7 @@ private final class Workload {
             default:
                 let contents = makeContents()
                 isAppended = false
-                written.append(contents)
+                written.append(contents.bytes)
                 try log.append(contents, at: 0)
                 isAppended = true
                 if random.next() % 3 > 0 {
@@ -132,11 +131,12 @@ struct StateLogTests {
             #expect(found == expected)
             if round == 1 { try log.prepareSpare() }
             for number in 0..<300 {
-                let contents =
+                let value =
                     Array("\(round).\(number)".utf8) + [UInt8](repeating: 7, count: number)
-                try log.append(contents, at: 1)
+                let contents = CodedCommits(Int64(round * 300 + number + 1), value: value)
+                try log.append(contents, at: 0)
                 try log.sync()
-                expected.append(contents)
+                expected.append(contents.bytes)
             }
         }
     }

@@ -462,4 +462,59 @@ struct SettledIdentityTests {
         let error = #expect(throws: StateError.self) { try run() }
         #expect(error?.code == .corrupt, "\(error as Any)")
     }
+
+    /// Runs statements as a person with `sqlite3` would.
+    private func execute(_ connection: OpaquePointer?, _ sql: String) throws {
+        try #require(sqlite3_exec(connection, sql, nil, nil, nil) == SQLITE_OK, "\(sql)")
+    }
+
+    private func openedDatabase() throws -> OpaquePointer? {
+        var connection: OpaquePointer?
+        try #require(sqlite3_open(data + "/stated.db", &connection) == SQLITE_OK)
+        return connection
+    }
+
+    @Test func `a row that is missing is named, and nothing is read as an older state`() throws {
+        try run(commits: 5)
+        let connection = try openedDatabase()
+        try execute(connection, "DELETE FROM newest WHERE key='key3'")
+        sqlite3_close(connection)
+        try refusal("it has 4 rows; 5 were written")
+    }
+
+    @Test func `a process that reads the database holds up settling, and nothing else`() throws {
+        var options = SettledBacking.Options()
+        options.settling.hasThread = false
+        let backing = SettledBacking(directory: data, options)
+        _ = try backing.load { _ in }
+        func commit(_ revision: Int64) throws {
+            let change = BuiltBatch.Change(
+                revision: revision,
+                key: [1],
+                value: [UInt8](repeating: 7, count: 9_000),
+                created: 1
+            )
+            try BuiltBatch([change]).commit(to: backing)
+        }
+        try commit(1)
+        try backing.settle()
+        let connection = try openedDatabase()
+        try execute(connection, "BEGIN; SELECT count(*) FROM newest")
+        try commit(2)
+        #expect(throws: StateError.self) { try backing.settle() }
+        #expect(backing.settlingStatus.failure?.contains("the log grows until") ?? false)
+        // It is there once: SQLite's own log does not grow with more.
+        let before = try readFile(data + "/stated.db-wal").count
+        for revision in 3...20 as ClosedRange<Int64> {
+            try commit(revision)
+            #expect(throws: StateError.self) { try backing.settle() }
+        }
+        #expect(try readFile(data + "/stated.db-wal").count == before)
+        try execute(connection, "COMMIT")
+        sqlite3_close(connection)
+        try backing.settle()
+        #expect(backing.settlingStatus.failure == nil)
+        #expect(backing.settlingStatus.settledRevision == 20)
+        backing.close()
+    }
 }

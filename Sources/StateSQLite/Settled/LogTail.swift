@@ -34,17 +34,17 @@ final class LogTail: @unchecked Sendable {
     /// - Returns: Whether the settler has something to do that it had not before.
     /// - Throws: As ``StateLog/append(_:at:)`` and ``StateLog/sync()``.
     func append(
-        _ contents: [UInt8],
+        _ contents: CodedCommits,
         at time: Int64,
         wakingAt limit: Int
     ) throws(StateError) -> Bool {
         try lock.withLock { (_) throws(StateError) in
-            last = (contents, time)
+            last = (contents.bytes, time)
             let segment = log.endPlace.segment
             try log.append(contents, at: time)
             try log.sync()
             let before = byteCount
-            byteCount += contents.count
+            byteCount += contents.bytes.count
             let isFirst = since == nil
             if isFirst { since = clinux_monotonic_nanoseconds() }
             return isFirst || before < limit && byteCount >= limit

@@ -225,6 +225,7 @@ package final class SettledBacking: Backing, @unchecked Sendable {
         copy.former = former
         copy.leastRevision = revision + (1 << 32)
         (copy.revision, copy.rowCount) = (facts.revision, facts.rowCount)
+        copy.floor = copy.leastRevision
         copy.identity = FileIdentity(path: location.database)
         try database.write(copy)
         try database.confirm(wholly: false)
@@ -238,7 +239,8 @@ package final class SettledBacking: Backing, @unchecked Sendable {
         return try StateLog(
             files,
             options.log,
-            from: LogStart(epoch: copy.epoch, place: .none)
+            from: LogStart(epoch: copy.epoch, place: .none),
+            after: copy.leastRevision
         ) { _, _ in }
     }
 
@@ -279,7 +281,7 @@ package final class SettledBacking: Backing, @unchecked Sendable {
         lastRevision = max(lastRevision, batch.lastRevision)
     }
 
-    private func append(_ contents: [UInt8], at time: Int64) throws {
+    private func append(_ contents: CodedCommits, at time: Int64) throws {
         guard let tail else {
             throw StateError(
                 .readOnly,
@@ -360,6 +362,6 @@ extension SettledBacking: PendingFileListBacking {
         var coder = CommitCoder(at: time)
         coder.begin(lastRevision, at: time, cause: Bytes(start: nil, count: 0))
         coder.append(metadata: name, text)
-        try append(coder.bytes, at: time)
+        try append(coder.commits, at: time)
     }
 }

@@ -220,14 +220,13 @@ final class SettledDatabase {
     ///   - changes: In the order of keys, each key once.
     ///   - metadata: By name; nil removes it.
     ///   - facts: Those after it; the count of rows is brought up to date.
-    ///   - forgotten: Up to this revision nobody asks for deleted keys any more.
     /// - Throws: SQLite's error; nothing was written, or nobody can say.
     func settle(
         _ changes: [StoredChange],
         metadata: [String: String?],
-        _ facts: inout SettledFacts,
-        forgetting forgotten: Int64
+        _ facts: inout SettledFacts
     ) throws(SQLiteFailure) {
+        let floor = facts.floor
         var rowCount = facts.rowCount
         try transaction { () throws(SQLiteFailure) in
             for change in changes where try writer.write(change) { rowCount += 1 }
@@ -235,7 +234,7 @@ final class SettledDatabase {
             try connection.execute(
                 """
                 DELETE FROM newest WHERE key IN (SELECT key FROM newest
-                WHERE value IS NULL AND revision <= \(forgotten) LIMIT 1000)
+                WHERE value IS NULL AND revision <= \(floor) LIMIT 1000)
                 """
             )
             rowCount -= connection.changeCount
@@ -309,6 +308,8 @@ struct SettledFacts: Hashable {
     var place = LogPlace.none
     /// The last revision before that place.
     var revision: Int64 = 0
+    /// Below this revision nobody may ask for the past: deleted keys up to it are forgotten.
+    var floor: Int64 = 0
     /// How many rows there are, those of deleted keys included.
     var rowCount: Int64 = 0
     /// A lower bound of the last revision, of a copy.
@@ -328,6 +329,7 @@ struct SettledFacts: Hashable {
         case segment = "settled segment"
         case offset = "settled byte"
         case revision = "settled revision"
+        case floor
         case rowCount = "rows"
         case leastRevision = "least revision"
         case inode
@@ -359,6 +361,7 @@ struct SettledFacts: Hashable {
             offset: Int(try number(.offset))
         )
         revision = try number(.revision)
+        floor = try number(.floor)
         rowCount = try number(.rowCount)
         leastRevision = try number(.leastRevision)
         identity = FileIdentity(inode: try number(.inode), birthTime: try number(.birthTime))
@@ -370,7 +373,7 @@ struct SettledFacts: Hashable {
         let texts: [Name: String?] = [
             .format: "\(SettledDatabase.formatVersion)", .epoch: epoch.description,
             .life: "\(life.number)", .segment: "\(place.segment)", .offset: "\(place.offset)",
-            .revision: "\(revision)", .rowCount: "\(rowCount)",
+            .revision: "\(revision)", .floor: "\(floor)", .rowCount: "\(rowCount)",
             .leastRevision: "\(leastRevision)", .inode: identity.map { "\($0.inode)" } ?? "0",
             .birthTime: identity.map { "\($0.birthTime)" } ?? "0",
             .isClosed: isClosed ? "1" : "0", .former: former.map(\.description),

@@ -143,13 +143,11 @@ final class Settler: @unchecked Sendable {
             var next = facts
             next.place = slice.end
             next.revision = max(next.revision, slice.revision)
+            next.floor = max(facts.floor, tail.withLog { [facts] in
+                $0.retention.isNone ? facts.revision : $0.floor
+            })
             try trying { () throws(SQLiteFailure) in
-                try database.settle(
-                    slice.newest(),
-                    metadata: slice.metadata,
-                    &next,
-                    forgetting: facts.revision
-                )
+                try database.settle(slice.newest(), metadata: slice.metadata, &next)
             }
             facts = next
             try checkpoint(database)
@@ -227,9 +225,9 @@ final class Settler: @unchecked Sendable {
     /// Order matters: the database is synced; then a segment is void, durably; then it may be used
     /// again.
     private func drop() throws(StateError) {
-        guard let database, tail.withLog({ [durable] in $0.hasSegments(before: durable) }) else {
-            return
-        }
+        guard let database else { return }
+        let plan = tail.withLog { [durable] in $0.planDrop(before: durable) }
+        guard plan.count > 0 else { return }
         if !isChecked {
             // A count of rows does not see a damaged list of free pages, which would be written over.
             let fault = try trying { () throws(SQLiteFailure) in
@@ -238,7 +236,11 @@ final class Settler: @unchecked Sendable {
             if let fault { throw StateError.damaged(location.database, fault) }
             isChecked = true
         }
-        for dropped in tail.withLog({ [durable] in $0.drop(before: durable) }) {
+        if plan.floor > facts.floor, !tail.withLog({ $0.retention.isNone }) {
+            facts.floor = plan.floor
+            try trying { () throws(SQLiteFailure) in try database.write(facts) }
+        }
+        for dropped in tail.withLog({ $0.drop(plan.count) }) {
             let byteCount = try dropped.byteCount()
             status.withLock { $0.droppedCount += 1 }
             guard tail.withLog({ $0.wants(spareOf: byteCount) }) else {

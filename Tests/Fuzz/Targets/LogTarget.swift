@@ -38,11 +38,11 @@ enum LogTarget {
         var written: [[UInt8]] = []
         let log = try StateLog(files, options) { _, _ in }
         for number in 0..<60 {
-            let contents =
-                Array("frame \(number) ".utf8) + [UInt8](repeating: 1, count: number * 13)
-            try log.append(contents, at: Int64(number))
+            let value = [UInt8](repeating: 1, count: number * 13)
+            let contents = CodedCommits(Int64(number + 1), value: value)
+            try log.append(contents, at: 0)
             try log.sync()
-            written.append(contents)
+            written.append(contents.bytes)
         }
         let names = try files.names().sorted()
         for start in stride(from: 0, to: edits.count - 4, by: 5) {

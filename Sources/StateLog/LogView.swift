@@ -1,0 +1,141 @@
+package import StateEngine
+package import StateModel
+
+/// The past that a log has, for a reader on any thread.
+///
+/// It is valid as long as none of its segments is used again: its reader says so (``StateLog``'s owner
+/// waits for readers before it drops segments).
+package struct LogView: Sendable {
+    struct Part: Sendable {
+        let part: LogSnapshot.Part
+        let index: SegmentIndex
+    }
+
+    let parts: [Part]
+    /// From this revision on every state and every change is there.
+    package let floor: Int64
+
+    /// Passes changes in order of revision and ordinal.
+    ///
+    /// - Parameters:
+    ///   - place: Only changes after this one.
+    ///   - revision: Only changes up to this revision.
+    ///   - receive: Takes a change, whose bytes are borrowed; returns whether it takes more.
+    /// - Returns: Whether all of them were passed.
+    /// - Throws: ``StateError/Code/corrupt``, naming the place; ``StateError/Code/storage``.
+    /// - Complexity: O(log *n*) to find the segment, up to 16 KiB to find the place in it, then O(*m*) in
+    ///   the changes passed.
+    package func forEachChange(
+        after place: HistoryPlace,
+        through revision: Int64,
+        _ receive: (borrowing StoredChange, ChangeLink) -> Bool
+    ) throws(StateError) -> Bool {
+        var (isStopped, isBeyond) = (false, false)
+        for part in parts where part.index.last >= place.revision && part.index.first > 0 {
+            guard part.index.first <= revision, !isBeyond else { return true }
+            let start = part.index.offset(of: place.revision)
+            try part.forEachFrame(from: start) { (frame) throws(LogDamage) in
+                try CommitCoder.read(frame.contents, at: frame.time) { part in
+                    guard !isStopped, !isBeyond, case .change(let change, let link) = part else {
+                        return
+                    }
+                    guard change.place > place else { return }
+                    isBeyond = change.revision > revision
+                    if !isBeyond { isStopped = !receive(change, link) }
+                }
+                return !isStopped && !isBeyond
+            }
+            if isStopped { return false }
+        }
+        return true
+    }
+
+    /// Passes the change at a place.
+    ///
+    /// - Parameters:
+    ///   - place: The place of the change.
+    ///   - successor: That of a change that superseded it, if one is known: it may carry the change, whose
+    ///     own segment is gone then.
+    ///   - receive: Takes the change, whose bytes are borrowed.
+    /// - Returns: False if it is not there any more.
+    /// - Throws: As ``forEachChange(after:through:_:)``.
+    package func withChange(
+        at place: HistoryPlace,
+        supersededBy successor: HistoryPlace?,
+        _ receive: (borrowing StoredChange) -> Void
+    ) throws(StateError) -> Bool {
+        if try find(place, { change, _ in receive(change) }) { return true }
+        guard let successor else { return false }
+        var isCarried = false
+        _ = try find(successor) { change, link in
+            guard let carried = link.carried, carried.place == place else { return }
+            isCarried = true
+            carried.withChange(of: change.key, receive)
+        }
+        return isCarried
+    }
+
+    private func find(
+        _ place: HistoryPlace,
+        _ receive: (borrowing StoredChange, ChangeLink) -> Void
+    ) throws(StateError) -> Bool {
+        var isFound = false
+        let before = HistoryPlace(revision: place.revision, ordinal: place.ordinal - 1)
+        _ = try forEachChange(after: before, through: place.revision) { change, link in
+            isFound = change.place == place
+            if isFound { receive(change, link) }
+            return false
+        }
+        return isFound
+    }
+}
+
+extension LogView.Part {
+    /// Calls `body` with frames of commits, until it returns false.
+    fileprivate func forEachFrame(
+        from offset: Int,
+        _ body: (Frame.Found) throws(LogDamage) -> Bool
+    ) throws(StateError) {
+        guard offset < part.range.upperBound else { return }
+        let rest = LogSnapshot.Part(
+            segment: part.segment,
+            range: offset..<part.range.upperBound
+        )
+        var window = LogWindow(rest, byteCount: 2 * SegmentIndex.markByteCount)
+        var place = LogPlace(segment: part.segment.header.number, offset: offset)
+        var goesOn = true
+        while goesOn, place.offset < rest.range.upperBound {
+            place.offset += try window.withFrame(at: place) { (frame) throws(LogDamage) in
+                if frame.kind == .commits { goesOn = try body(frame) }
+            }
+        }
+    }
+}
+
+extension CarriedVersion {
+    var place: HistoryPlace { HistoryPlace(revision: revision, ordinal: ordinal) }
+
+    /// The version as a change without a link.
+    fileprivate func withChange(of key: Bytes, _ receive: (borrowing StoredChange) -> Void) {
+        value.withUnsafeBytes { value in
+            cause.withUnsafeBytes { cause in
+                receive(
+                    StoredChange(
+                        revision: revision,
+                        ordinal: ordinal,
+                        key: key,
+                        value: value,
+                        created: created,
+                        owner: owner,
+                        version: version,
+                        time: time,
+                        expires: expires,
+                        cause: cause,
+                        previousRevision: 0,
+                        previousOrdinal: 0
+                    )
+                )
+            }
+        }
+    }
+}
