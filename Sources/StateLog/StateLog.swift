@@ -192,7 +192,9 @@ package final class StateLog {
 
     /// Appends a frame that says how far the log is durable, so that the frames before it are known to
     /// be whole.
-    package func mark(at time: Int64) throws(StateError) { try append(.mark, at: time) { _ in CodedCommits([]) } }
+    package func mark(at time: Int64) throws(StateError) {
+        try append(.mark, at: time) { _ in CodedCommits([]) }
+    }
 
     private func append(
         _ kind: Frame.Kind,

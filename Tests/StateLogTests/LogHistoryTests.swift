@@ -40,7 +40,7 @@ private final class Past {
     private static func options(_ age: Observed<Int64>) -> StateLog.Options {
         var options = StateLog.Options()
         options.segmentByteCount = 20 << 10
-        options.largeSegmentByteCount = 40 << 10
+        options.largeSegmentByteCount = 80 << 10
         let time = Observed<Int64>(0)
         options.now = {
             time.update {
@@ -152,6 +152,8 @@ private final class Past {
 
     /// Drops what nobody needs; everything is elsewhere.
     func drop() throws {
+        // Only prepared files are large.
+        try log.prepareSpare()
         let plan = log.planDrop(before: log.syncedPlace)
         start = LogStart(epoch: log.epoch, place: log.syncedPlace)
         for dropped in log.drop(plan.count) {
@@ -170,7 +172,8 @@ private final class Past {
     /// Compares the state at a revision with what the log says of it and of the newest versions.
     func check(at revision: Int64) throws {
         let view = log.view()
-        var first: [String: (place: HistoryPlace, previous: HistoryPlace?, isAfterDelete: Bool)] = [:]
+        var first: [String: (place: HistoryPlace, previous: HistoryPlace?, isAfterDelete: Bool)] =
+            [:]
         let isWhole = try view.forEachChange(
             after: .end(of: revision),
             through: self.revision

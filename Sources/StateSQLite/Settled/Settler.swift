@@ -143,9 +143,12 @@ final class Settler: @unchecked Sendable {
             var next = facts
             next.place = slice.end
             next.revision = max(next.revision, slice.revision)
-            next.floor = max(facts.floor, tail.withLog { [facts] in
-                $0.retention.isNone ? facts.revision : $0.floor
-            })
+            next.floor = max(
+                facts.floor,
+                tail.withLog { [facts] in
+                    $0.retention.isNone ? facts.revision : $0.floor
+                }
+            )
             try trying { () throws(SQLiteFailure) in
                 try database.settle(slice.newest(), metadata: slice.metadata, &next)
             }
