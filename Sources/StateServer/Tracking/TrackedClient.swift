@@ -6,12 +6,16 @@ import StateWire
 /// Used only by the loop thread.
 final class TrackedClient {
     unowned let connection: Connection
+    /// Its user, who has a share of the table.
+    let user: TrackedUser
     /// The connection that is sent the invalidations instead; nil for its own.
     var redirection: Int?
     /// The redirection has ended, and the client was informed of it.
     var isBroken = false
     let isBroadcast: Bool
     private(set) var prefixes: [[UInt8]]
+    /// Those that ``Tracking`` looks up.
+    var followed: [FollowedPrefix] = []
     private var countedPrefixes = 0
     /// OPTIN (true) or OPTOUT (false).
     let isOptional: Bool?
@@ -35,8 +39,8 @@ final class TrackedClient {
     private(set) var copies = TrackedCopies()
     private var prefixByteCount = 0
 
-    init(_ connection: Connection, _ request: Command.TrackingRequest) {
-        self.connection = connection
+    init(_ connection: Connection, _ user: TrackedUser, _ request: Command.TrackingRequest) {
+        (self.connection, self.user) = (connection, user)
         redirection = request.redirection.map { Int($0) }
         isBroadcast = request.isBroadcast
         isOptional = request.isOptional
@@ -47,8 +51,8 @@ final class TrackedClient {
     }
 
     /// A client of the last process, without its keys.
-    init(_ connection: Connection, _ record: TrackingRecord) {
-        self.connection = connection
+    init(_ connection: Connection, _ user: TrackedUser, _ record: TrackingRecord) {
+        (self.connection, self.user) = (connection, user)
         (redirection, isBroken) = (record.redirection, record.isBroken)
         (isBroadcast, isOptional) = (record.isBroadcast, record.isOptional)
         (leavesOutOwn, caching) = (record.leavesOutOwn, record.caching)
@@ -102,16 +106,12 @@ final class TrackedClient {
         }
     }
 
-    /// Whether its client follows a key in broadcast mode.
-    func follows(_ key: Bytes) -> Bool {
-        prefixes.contains { $0.withUnsafeBytes { key.hasPrefix($0) } }
-    }
-
     /// Begins with no copies.
     ///
     /// - Returns: Those that it had, which belong to nobody now.
     func takeCopies() -> TrackedCopies {
         let void = copies
+        user.itemCount -= void.count
         void.client = nil
         copies = TrackedCopies()
         copies.client = self
@@ -136,6 +136,15 @@ final class TrackedClient {
         guard let first = own.revisions.first, first <= revision else { return false }
         return own.revisions.contains(revision)
     }
+}
+
+/// A prefix of BCAST, with the client that follows its keys.
+///
+/// Used only by the loop thread.
+final class FollowedPrefix {
+    unowned let client: TrackedClient
+
+    init(of client: TrackedClient) { self.client = client }
 }
 
 extension KeyspaceCore {
