@@ -26,6 +26,8 @@ package final class WatchHub {
     @exclusivity(unchecked) private var touched: [Watcher] = []
     /// Whether the change being published is shown to the subject that was asked for last.
     @exclusivity(unchecked) private var lastShown: (subject: Subject, isShown: Bool)?
+    /// Who has made the change being published; nil before somebody asks.
+    @exclusivity(unchecked) private var writer: UInt32?
 
     /// The watchers of one pattern, which is compared with a key once for all of them.
     private final class Group {
@@ -134,7 +136,7 @@ package final class WatchHub {
     }
 
     private func match(_ record: Record, of revision: Int64, in core: KeyspaceCore) {
-        lastShown = nil
+        (lastShown, writer) = (nil, nil)
         for group in everything { notify(group, record, in: core) }
         globs.forEach(atStartOf: record.key) { compare($0, record, of: revision, in: core) }
         guard !byLiteral.isEmpty else { return }
@@ -165,7 +167,7 @@ package final class WatchHub {
         // Order matters: a hidden change of others costs a watcher nothing.
         guard
             isShown(record, to: payer.subject, in: core)
-                || core.cause(of: record).uid == payer.subject.uid
+                || uid(of: record, in: core) == payer.subject.uid
         else { return }
         guard let isMatch = payer.allowance.matches(group.pattern, record.key) else {
             for watcher in group.watchers.all { watcher.postpone(revision: revision) }
@@ -187,6 +189,14 @@ package final class WatchHub {
         }
         if watcher.matched.isEmpty { touched.append(watcher) }
         watcher.match(record)
+    }
+
+    /// Who has made the change that is being published.
+    private func uid(of record: Record, in core: KeyspaceCore) -> UInt32 {
+        if let writer { return writer }
+        let uid = core.cause(of: record).uid
+        writer = uid
+        return uid
     }
 
     /// Whether the change that is being published is shown to `subject`.

@@ -106,22 +106,27 @@ public struct Pattern: Hashable, Sendable {
     ///
     /// - Complexity: for a glob at most pattern times key, otherwise O(*n*).
     public func matches(_ key: Bytes) -> Bool {
-        var steps = 0
-        return matches(key, counting: &steps)
+        literal.withUnsafeBytes { literal in
+            switch kind {
+            case .key: return key.isEqual(to: literal)
+            case .prefix: return key.hasPrefix(literal)
+            case .glob:
+                var steps = 0
+                return key.hasPrefix(literal) && matchesGlob(key, counting: &steps)
+            }
+        }
     }
 
     /// The same; takes the steps of comparing a glob from `left`, which may become negative.
     package func matches(_ key: Bytes, counting left: inout Int) -> Bool {
-        literal.withUnsafeBytes { literal in
-            switch kind {
-            case .key: key.isEqual(to: literal)
-            case .prefix: key.hasPrefix(literal)
-            case .glob:
-                key.hasPrefix(literal)
-                    && (isPrefixWithStar
-                        || bytes.withUnsafeBytes { Glob.matches($0, key, counting: &left) })
-            }
-        }
+        guard kind == .glob else { return matches(key) }
+        return literal.withUnsafeBytes { key.hasPrefix($0) } && matchesGlob(key, counting: &left)
+    }
+
+    /// Whether a key that begins with the literal prefix matches.
+    private func matchesGlob(_ key: Bytes, counting left: inout Int) -> Bool {
+        isPrefixWithStar
+            || bytes.withUnsafeBytes { Glob.matches($0, key, counting: &left) }
     }
 
     /// The bytes before the first unescaped metacharacter, unescaped, and whether there is one.
