@@ -105,11 +105,7 @@ final class Tracking {
 
     /// Looks up the new prefixes of a client from now on.
     private func follow(_ client: TrackedClient) {
-        for prefix in client.prefixes[client.followed.count...] {
-            let followed = FollowedPrefix(of: client)
-            client.followed.append(followed)
-            prefixes.insert(followed, under: prefix)
-        }
+        client.follow { prefixes.insert($0, under: $1) }
     }
 
     func add(_ client: TrackedClient, _ core: KeyspaceCore) {
@@ -171,9 +167,7 @@ final class Tracking {
         connection.session.tracking = nil
         client.forgetPrefixes()
         clients[connection.number] = nil
-        for (prefix, followed) in zip(client.prefixes, client.followed) {
-            prefixes.remove(followed, under: prefix)
-        }
+        client.forEachFollowed { prefixes.remove($0, under: $1) }
         leave(client.takeCopies(), client.connection)
         client.user.remove(client)
         if client.user.clients.isEmpty { users[client.user.uid] = nil }
