@@ -24,8 +24,13 @@ final class Recorder: WatchReceiver {
     /// Called with each notice, under the keyspace's lock.
     var onTold: (Told) -> Void = { _ in }
 
-    init(_ patterns: PatternSet, _ start: Watcher.Start, in core: KeyspaceCore) {
-        watcher = Watcher(patterns, start, in: core)
+    init(
+        _ patterns: PatternSet,
+        _ start: Watcher.Start,
+        for subject: Subject? = nil,
+        in core: KeyspaceCore
+    ) {
+        watcher = Watcher(patterns, start, for: subject, in: core)
         watcher.receiver = self
     }
 
@@ -73,10 +78,14 @@ final class Recorder: WatchReceiver {
 
 extension Stage {
     /// Watches from now on.
-    func watch(_ patterns: String..., snapshot: Bool = false) throws -> Recorder {
+    func watch(
+        _ patterns: String...,
+        snapshot: Bool = false,
+        for subject: Subject? = nil
+    ) throws -> Recorder {
         let set = PatternSet(try patterns.map { try Pattern($0) })
         return withCore { core in
-            let recorder = Recorder(set, snapshot ? .snapshot : .now, in: core)
+            let recorder = Recorder(set, snapshot ? .snapshot : .now, for: subject, in: core)
             core.hub.add(recorder.watcher)
             return recorder
         }

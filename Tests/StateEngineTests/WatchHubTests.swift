@@ -84,6 +84,61 @@ import Testing
         #expect(watchers.map(\.told.count) == [1, 1, 1, 2])
     }
 
+    @Test
+    func `bounded: the globs of a user cost a commit so many steps, and the rest comes later`()
+        throws
+    {
+        let (costly, other) = (
+            Subject(uid: 1_001, groups: [], isPrivileged: false),
+            Subject(uid: 1_002, groups: [], isPrivileged: false)
+        )
+        let stars = String(repeating: "*a", count: 6)
+        let watchers = try (0..<100).map { try stage.watch("\(stars)b\($0)", for: costly) }
+        let late = try stage.watch("\(stars)*", for: costly)
+        let latecomer = try stage.watch("\(stars)*?", snapshot: true, for: costly)
+        let cheap = try stage.watch("*a*", for: other)
+        let unlimited = try stage.watch("*a*")
+        let keys = (0..<100).map { "\($0)/" + String(repeating: "a", count: 900) }
+        try stage.transact { (core) throws(StateError) in for key in keys { try core.set(key, "1") }
+        }
+        try stage.commit()
+        // 100 keys and 104 globs are 10,400.
+        #expect(stage.withCore { $0.hub.comparisonCount } < 2_000)
+        let commit = Recorder.Told.commit(
+            1,
+            keys.map { .init(key: $0, value: "1", previous: nil) }
+        )
+        #expect(cheap.take() == [commit])
+        #expect(unlimited.take() == [commit])
+        // Not a part of a commit, and what comes next is the state: here there is no history.
+        #expect(watchers.allSatisfy { $0.told.isEmpty })
+        #expect(late.told.isEmpty)
+        #expect(late.watcher.phase == .blocked)
+        while stage.advance(late, byteLimit: 1 << 20) {}
+        while stage.advance(latecomer, byteLimit: 1 << 20) {}
+        for recorder in [late, latecomer] {
+            let told = recorder.take()
+            #expect(told.first == .gap(1))
+            #expect(told.last == .synced(1))
+            let pieces = told.compactMap {
+                if case .piece(let changes) = $0 { changes } else { nil }
+            }
+            #expect(Set(pieces.joined().map(\.key)) == Set(keys))
+        }
+    }
+
+    @Test func `a glob with one star at its end costs as little as a prefix`() throws {
+        let subject = Subject(uid: 1_001, groups: [], isPrivileged: false)
+        let watchers = try (0..<100).map {
+            try stage.watch(String(repeating: "a", count: 900 + $0) + "*", for: subject)
+        }
+        let keys = (0..<1_000).map { String(repeating: "a", count: 1_000) + "\($0)" }
+        try stage.transact { (core) throws(StateError) in for key in keys { try core.set(key, "1") }
+        }
+        try stage.commit()
+        #expect(watchers.allSatisfy { $0.told.count == 1 })
+    }
+
     @Test func `a watcher that was removed hears nothing more, the others do`() throws {
         let gone = try stage.watch("k", "k*", "/", "a/")
         let stays = try stage.watch("k", "k*", "/", "a/")

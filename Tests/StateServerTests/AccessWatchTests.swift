@@ -51,6 +51,24 @@ struct AccessWatchTests {
         #expect(try peer.ask("PING").shown == "+PONG")
     }
 
+    @Test func `what is hidden takes no steps from the globs of those who may not see it`() throws {
+        let stage = try AccessStage(
+            #"{"keys": "secret/", "read": ["other"]}"#
+        ) { $0.progressMilliseconds = 600_000 }
+        let peer = try stage.connect()
+        for number in 0..<100 { try ask(peer, "STATE.WATCH *a*b\(number)") }
+        let head = String(repeating: "a", count: 900)
+        // Were they visible, the watches would have no steps left, and get a bookmark once they are
+        // back from the history.
+        try stage.change((0..<300).map { ("secret/\($0)\(head)b7", "1") })
+        try stage.set("seen/ab7", "1")
+        try stage.set("seen/ab7", "2")
+        let pushes = try peer.next(2)
+        #expect(pushes.map(\.pushKind) == ["state.change", "state.change"])
+        #expect(pushes.map(\.pushRevision) == [stage.revision - 1, stage.revision])
+        #expect(try peer.ask("PING").shown == "+PONG")
+    }
+
     @Test func `what is caught up on from the history is the same`() throws {
         let before = stage.revision
         try changeAll()

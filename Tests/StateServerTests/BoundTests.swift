@@ -111,6 +111,61 @@ struct BoundTests {
         #expect(try peers[2].arrived().isEmpty)
     }
 
+    @Test(.enabled(if: TestUser.areThere))
+    func `bounded: patterns of all clients of a user have a limit`() throws {
+        let server = try ServedKeyspace { $0.watchCount = 20 }
+        let peers = try (0..<3).map { _ in try server.connect(as: TestUser.names[0]).peer }
+        let patterns = (0..<20).map { " k\($0)/" }.joined()
+        for peer in peers { _ = try peer.ask("HELLO 3") }
+        for peer in peers[..<2] {
+            for _ in 0..<5 { #expect(try peer.ask("STATE.WATCH\(patterns)")["watch"] != nil) }
+        }
+        for command in ["STATE.WATCH k/", "STATE.CHANGES SINCE 0 BLOCK 0 k/"] {
+            let error = try #require(try peers[2].ask(command).errorText)
+            #expect(error.hasPrefix("LIMIT uid "), "\(error)")
+            #expect(error.contains("would have 201 patterns in watches"), "\(error)")
+        }
+        _ = try peers[0].ask("STATE.UNWATCH 1")
+        #expect(try peers[2].ask("STATE.WATCH k/")["watch"] != nil)
+        // Others have their own.
+        let other = try server.connect(as: TestUser.names[1]).peer
+        _ = try other.ask("HELLO 3")
+        #expect(try other.ask("STATE.WATCH k/")["watch"] != nil)
+    }
+
+    @Test(.enabled(if: TestUser.areThere))
+    func `complete and unique: watches of costly globs get each commit once, though later`() throws
+    {
+        let stored = try StoredServer()
+        let watcher = try stored.server.connect(as: TestUser.names[0]).peer
+        let (writer, other) = try (stored.connect(), stored.connect())
+        _ = try watcher.ask("HELLO 3")
+        for number in 0..<100 {
+            #expect(try watcher.ask("STATE.WATCH *a*b\(number)")["watch"] != nil)
+        }
+        _ = try other.ask("STATE.WATCH *b7")
+        let head = String(repeating: "a", count: 900)
+        let pairs = (0..<300).map { "\($0)\(head)b\($0 % 100) 1" }.joined(separator: " ")
+        for _ in 0..<3 { #expect(try writer.ask("MSET \(pairs)") == .simple("OK")) }
+        for revision in 1...3 {
+            #expect(try other.next().pushRevision == Int64(revision))
+        }
+        // Three keys of each of three commits, for each of 100 watches.
+        var revisions: [Int64: [Int64]] = [:]
+        var count = 0
+        while count < 300 {
+            let push = try watcher.next()
+            guard push.pushKind == "state.change" else {
+                #expect(push.pushKind == "state.progress", "\(push.shown.prefix(100))")
+                continue
+            }
+            revisions[push.elements?[1].integerValue ?? -1, default: []].append(push.pushRevision)
+            count += 1
+        }
+        #expect(revisions.count == 100)
+        #expect(revisions.values.allSatisfy { $0 == [1, 2, 3] })
+    }
+
     @Test func `a writer that left while it was paused does not come back`() throws {
         let backing = HeldBacking()
         let server = try ServedKeyspace(backing) { $0.limits.queueByteCount = 10 }

@@ -24,6 +24,7 @@ struct DescribingLimitTests {
         _ = try peer.next(count)
         let reply = try peer.ask("EXEC").shown
         return reply.hasPrefix("-LIMIT") || reply.contains("more than 10000 keys")
+            || reply.contains("entries in one transaction, the limit")
     }
 
     @Test func `bounded: a description of commands without end is refused`() throws {
@@ -33,10 +34,39 @@ struct DescribingLimitTests {
         }
         #expect(try peer.ask("COMMAND DOCS client get").elements?.isEmpty == false)
         #expect(try isRefused("CONFIG GET " + names + names + names, "LIMIT"))
-        for (command, count) in [("COMMAND DOCS", 20), ("INFO everything", 1_000)] {
+        for (command, count) in [
+            ("COMMAND DOCS", 20), ("INFO everything", 1_000), ("ACL CAT", 1_000),
+            ("STATE.STATUS", 1_000), ("STATE.WATCHES", 1_000), ("STATE.RULES", 1_000),
+            ("CLIENT LIST", 1_300), ("CLIENT INFO", 2_000), ("MEMORY STATS", 1_000),
+        ] {
             _ = try peer.ask("MULTI")
-            #expect(try isUndone(command, count))
+            #expect(try isUndone(command, count), "\(command)")
         }
+    }
+
+    @Test func `bounded: a command with names or numbers without end is refused`() throws {
+        let numbers = (0..<20_000).map(String.init).joined(separator: " ")
+        for verb in [
+            "CLIENT LIST ID", "CLIENT KILL ID", "SUBSCRIBE", "UNSUBSCRIBE", "PSUBSCRIBE",
+            "PUNSUBSCRIBE", "SSUBSCRIBE", "SUNSUBSCRIBE",
+        ] {
+            #expect(try isRefused("\(verb) \(numbers)", "LIMIT"), "\(verb)")
+        }
+        #expect(try peer.ask("CLIENT LIST ID 1 2 3").textValue != nil)
+    }
+
+    @Test func `bounded: connections and watches that a command of EXEC looks at count`() throws {
+        let others = try (0..<200).map { _ in try server.connect(as: TestUser.names[0]).peer }
+        for other in others { _ = try other.ask("PING") }
+        // Each has a row.
+        _ = try peer.ask("MULTI")
+        #expect(try isUndone("CLIENT LIST", 60))
+        _ = try peer.ask("MULTI")
+        _ = try peer.ask("CLIENT LIST")
+        #expect(
+            try peer.ask("EXEC").elements?.first?.textValue?.split(separator: "\n").count == 201
+        )
+        withExtendedLifetime(others) {}
     }
 
     @Test(.disabled(if: Extent.isSanitized, "800 MiB are hashed"))

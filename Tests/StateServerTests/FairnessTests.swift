@@ -106,6 +106,100 @@ struct FairnessTests {
         #expect(server.keyspace.withCore { $0.entries.scanCount } == 0)
     }
 
+    @Test func `a reply is bounded though rows change while it is made`() throws {
+        let server = try ServedKeyspace {
+            $0.replyByteCount = 64 << 10
+        }
+        try FairnessTests.fill(server, count: 30_000)
+        let (reader, writer) = try (server.connect(), server.connect())
+        let value = String(repeating: "v", count: 1_000)
+        let rows = (0..<200).map { "a/\($0)z \(value)" }.joined(separator: " ")
+        var refusedCount = 0
+        for _ in 0..<10 {
+            // All of them come before the place where the listing is.
+            try reader.send("STATE.LIST *z")
+            _ = try writer.ask("MSET \(rows)")
+            let reply = try reader.next()
+            if let error = reply.errorText {
+                #expect(error.hasPrefix("TOOBIG"), "\(error)")
+                refusedCount += 1
+            } else {
+                // The listing was over before.
+                #expect(reply.elements?.isEmpty == true)
+            }
+            _ = try writer.ask("STATE.DELETE a/")
+        }
+        #expect(refusedCount > 0)
+    }
+
+    @Test(.enabled(if: TestUser.areThere))
+    func `keyspace notifications of many globs are delivered in slices, in order`() throws {
+        let server = try ServedKeyspace()
+        let reader = try server.connect(as: TestUser.names[0]).peer
+        let (writer, other) = try (server.connect(), server.connect())
+        let globs = (0..<98).map { "__keyspace@0__:*a*a*b\($0)" }.joined(separator: " ")
+        try reader.send("PSUBSCRIBE __keyspace@0__:* \(globs)")
+        _ = try reader.next(99)
+        _ = try other.ask("SUBSCRIBE __keyspace@0__:last")
+        let keys = (0..<3_000).map { "\($0)" } + ["last"]
+        #expect(
+            try writer.ask("MSET \(keys.map { "\($0) 1" }.joined(separator: " "))") == .simple("OK")
+        )
+        // Those of other users do not wait for them.
+        #expect(try other.next().elements?[1].textValue == "__keyspace@0__:last")
+        var arrived = try reader.arrived()
+        #expect(arrived.count < keys.count)
+        while arrived.count < keys.count { arrived.append(try reader.next()) }
+        #expect(
+            arrived.map { $0.elements?[2].textValue } == keys.map { "__keyspace@0__:\($0)" }
+        )
+    }
+
+    @Test func `messages of EXEC to many subscribers are delivered in slices, in order`() throws {
+        let server = try ServedKeyspace()
+        let readers = try (0..<200).map { _ in try server.connect() }
+        for reader in readers { _ = try reader.ask("SUBSCRIBE c") }
+        let (publisher, other) = try (server.connect(), server.connect())
+        try publisher.send(
+            [Peer.words("MULTI")] + (0..<1_000).map { Peer.words("PUBLISH c \($0)") }
+                + [Peer.words("EXEC"), Peer.words("PUBLISH c last")]
+        )
+        let counts = try publisher.next(1_002).last?.elements
+        #expect(counts == Array(repeating: .integer(200), count: 1_000))
+        #expect(try other.ask("PING") == .simple("PONG"))
+        // The next command of the publisher waits until all are delivered.
+        #expect(try publisher.arrived() == [])
+        #expect(try publisher.next() == .integer(200))
+        for reader in readers {
+            let texts = try reader.next(1_001).map { $0.elements?[2].textValue }
+            #expect(texts == (0..<1_000).map { "\($0)" } + ["last"])
+        }
+    }
+
+    @Test func `messages of EXEC arrive though their sender has left`() throws {
+        let server = try ServedKeyspace()
+        let readers = try (0..<200).map { _ in try server.connect() }
+        for reader in readers { _ = try reader.ask("SUBSCRIBE c") }
+        let publisher = try server.connect()
+        try publisher.send(
+            [Peer.words("MULTI")] + (0..<1_000).map { Peer.words("PUBLISH c \($0)") }
+                + [Peer.words("EXEC")]
+        )
+        publisher.socket.end()
+        for reader in readers {
+            let texts = try reader.next(1_000).map { $0.elements?[2].textValue }
+            #expect(texts == (0..<1_000).map { "\($0)" })
+        }
+    }
+
+    @Test func `a command behind a late reply that nobody wants runs after it`() throws {
+        let peer = try server.connect()
+        try peer.send("CLIENT REPLY SKIP", "KEYS *zz", "PING")
+        #expect(try peer.next() == .simple("PONG"))
+        try peer.send("CLIENT REPLY SKIP", "STATE.CHANGES SINCE 30 BLOCK 1 m/", "PING")
+        #expect(try peer.next() == .simple("PONG"))
+    }
+
     @Test func `what a client sent before it left is carried out though its slice was over`() throws
     {
         let peer = try server.connect()

@@ -79,8 +79,8 @@ struct ReplyBoundTests {
                     "PUBSUB NUMSUB\(keys)",
                 ]
             )
-        case .client: (.moment, ["CLIENT LIST", "CLIENT INFO"])
-        case .stateWatches: (.moment, ["STATE.WATCHES"])
+        case .client: (.slices, ["CLIENT LIST", "CLIENT INFO"])
+        case .stateWatches: (.slices, ["STATE.WATCHES"])
         case .stateHandler, .stateHandlers: (.moment, ["STATE.HANDLERS"])
         case .stateTop: (.moment, ["STATE.TOP"])
         case .stateDefaults, .stateRules, .stateExplain, .stateCheck:

@@ -50,6 +50,24 @@ struct ScriptTests {
         #expect(try peer.ask("SCRIPT EXISTS \(name)").elements == [.integer(0)])
     }
 
+    @Test(.enabled(if: TestUser.areThere))
+    func `SCRIPT FLUSH of one user leaves the scripts of others`() throws {
+        let (first, second) = try (
+            server.connect(as: TestUser.names[0]).peer, server.connect(as: TestUser.names[1]).peer
+        )
+        let name = SHA1(of: ScriptTests.release.utf8).description
+        let load = [Array("SCRIPT".utf8), Array("LOAD".utf8), Array(ScriptTests.release.utf8)]
+        for user in [first, second] { #expect(try user.ask(load).textValue == name) }
+        #expect(try second.ask("SCRIPT FLUSH") == .simple("OK"))
+        #expect(try first.ask("SCRIPT EXISTS \(name)").elements == [.integer(1)])
+        #expect(try first.ask("EVALSHA \(name) 1 lock me") == .integer(0))
+        // A client that gets this sends the script.
+        #expect(
+            try second.ask("EVALSHA \(name) 1 lock me").errorText
+                == "NOSCRIPT No matching script. Please use EVAL."
+        )
+    }
+
     @Test func `another script is refused, and so are missing arguments`() throws {
         let refusal =
             "ERR scripts are not supported; use MULTI with WATCH, STATE.SET with IFREV or IFVAL, or SET with IFEQ. Known scripts of locks and rate limits are carried out: see docs/protocol.md"

@@ -301,6 +301,51 @@ struct TrackingTests {
         )
     }
 
+    @Test(.enabled(if: TestUser.areThere))
+    func `bounded: the copies of a user with many clients take no place from others`() throws {
+        let small = try ServedKeyspace(HeldBacking(isHeld: false)) { $0.trackedKeyCount = 100 }
+        let reader = try small.connect(as: TestUser.names[0]).peer
+        let greedy = try (0..<10).map { _ in try small.connect(as: TestUser.names[1]).peer }
+        for peer in [reader] + greedy {
+            _ = try peer.ask("HELLO 3")
+            _ = try peer.ask("CLIENT TRACKING ON")
+        }
+        for number in 0..<40 { #expect(try reader.ask("GET own/\(number)").errorText == nil) }
+        for (place, peer) in greedy.enumerated() {
+            try peer.send((0..<100).map { Peer.words("GET \(place)/\($0)") })
+        }
+        for peer in greedy {
+            var answered = 0
+            while answered < 100 { if invalidated(try peer.next()) == nil { answered += 1 } }
+        }
+        try small.catchUp()
+        #expect(try reader.arrived() == [])
+        let info = try #require(try reader.ask("INFO stats").textValue)
+        #expect(info.contains("tracking_total_items:100\r\n"), "\(info)")
+        // They are still copies.
+        _ = try small.connect().ask("SET own/7 1")
+        #expect(invalidated(try reader.next()) == ["own/7"])
+    }
+
+    @Test func `bounded: a commit that makes very many copies void makes all of a user void`()
+        throws
+    {
+        let readers = try (0..<25).map { _ in try server.connect(3) }
+        let keys = (0..<1_000).map { "k\($0)" }
+        for reader in readers {
+            _ = try reader.ask("CLIENT TRACKING ON")
+            _ = try reader.ask("MGET \(keys.joined(separator: " "))")
+        }
+        _ = try writer.ask("MSET \(keys.map { "\($0) 1" }.joined(separator: " "))")
+        for reader in readers { #expect(invalidated(try reader.next()) == ["everything"]) }
+        // From then on they are read anew.
+        for reader in readers {
+            #expect(try reader.ask("GET k1").textValue == "1")
+        }
+        _ = try writer.ask("SET k1 2")
+        for reader in readers { #expect(invalidated(try reader.next()) == ["k1"]) }
+    }
+
     @Test func `a full table invalidates what it forgets`() throws {
         let small = try ServedKeyspace(HeldBacking(isHeld: false)) { $0.trackedKeyCount = 10 }
         let reader = try small.connect(3)

@@ -171,7 +171,6 @@ extension KeyspaceCore {
             cause: cause,
             byteCount: transaction.byteCount
         )
-        if hub.count > 0 { notePublishingCost() }
         if isFinal {
             if !goesAtOnce { receipt.noteCommit(transaction.revision, isFinal: true) }
             if filling.contents.deferrableCount > deferrable {
@@ -183,22 +182,6 @@ extension KeyspaceCore {
             receipt.noteCommit(transaction.revision)
         }
         return transaction.revision
-    }
-
-    /// Adds the cost of comparing the changes of the open transaction, if there are many globs.
-    private func notePublishingCost() {
-        guard hub.globCount > 32 else { return }
-        for case let record? in transaction.changes {
-            hub.publishingCost += hub.globCost(of: record.key)
-        }
-    }
-
-    /// About how long the watches will take for the commits since the last call, in nanoseconds: it
-    /// is charged to the writer.
-    package func takePublishingCost() -> Int64 {
-        guard hub.publishingCost > 0 else { return 0 }
-        defer { hub.publishingCost = 0 }
-        return hub.publishingCost
     }
 
     /// Runs `body` with the daemon's own permissions, in the open transaction.

@@ -1,36 +1,55 @@
+import CLinux
+
 /// Finds the watchers of each change: the cost depends on the watchers that match, not on all that
 /// exist.
 ///
 /// A key looks up its own patterns: itself, each of its prefixes that end in `/`, and the globs
-/// whose literal part it begins with.
+/// whose literal part it begins with. Those of a user whom rules may restrict have a
+/// ``GlobAllowance``.
 package final class WatchHub {
     /// Whether somebody has to be notified of every commit before its writer gets a reply.
     package var mustComeFirst = false
     /// The watchers of each pattern, of all kinds.
-    private var groups: [Pattern: Group] = [:]
+    private var groups: [GroupName: Group] = [:]
     /// Keys and prefixes by their hash; hash collisions are resolved by the pattern.
     private var byLiteral: [Int: [Group]] = [:]
     /// Patterns that match every key, one for each way to write that.
     private var everything: [Group] = []
     private var globs = LiteralTable<Group>()
     @exclusivity(unchecked) package private(set) var count = 0
-    /// The number of different globs.
-    package var globCount: Int { globs.count }
+    /// The allowances of the users who watch globs, by uid.
+    private var allowances: [UInt32: GlobAllowance] = [:]
     /// How often a key was compared with a pattern: the cost of a commit besides the watchers that
     /// it touches.
     @exclusivity(unchecked) package private(set) var comparisonCount = 0
-    /// The estimated time to publish the commits since the last call, in nanoseconds; see
-    /// ``KeyspaceCore/takePublishingCost()``.
-    @exclusivity(unchecked) var publishingCost: Int64 = 0
     /// The watchers that the commit being published touches.
     @exclusivity(unchecked) private var touched: [Watcher] = []
+    /// Whether the change being published is shown to the subject that was asked for last.
+    @exclusivity(unchecked) private var lastShown: (subject: Subject, isShown: Bool)?
+    /// Who has made the change being published; nil before somebody asks.
+    @exclusivity(unchecked) private var writer: UInt32?
 
     /// The watchers of one pattern, which is compared with a key once for all of them.
     private final class Group {
         let pattern: Pattern
+        /// Whose watchers they are, and what comparisons are charged to; nil without a limit.
+        let payer: (subject: Subject, allowance: GlobAllowance)?
         @exclusivity(unchecked) var watchers = IdentitySet<Watcher>()
 
-        init(_ pattern: Pattern) { self.pattern = pattern }
+        init(_ pattern: Pattern, _ payer: (Subject, GlobAllowance)?) {
+            (self.pattern, self.payer) = (pattern, payer)
+        }
+    }
+
+    /// Each subject has groups of its own for globs, which are charged to it.
+    private struct GroupName: Hashable {
+        let pattern: Pattern
+        let subject: ObjectIdentifier?
+
+        init(_ pattern: Pattern, of watcher: Watcher) {
+            self.pattern = pattern
+            subject = pattern.kind == .glob ? watcher.subject.map { ObjectIdentifier($0) } : nil
+        }
     }
 
     init() {}
@@ -53,10 +72,11 @@ package final class WatchHub {
 
     /// Begins to report the keys of one more pattern to a watcher.
     package func add(_ pattern: Pattern, to watcher: Watcher) {
-        if let group = groups[pattern] { return group.watchers.insert(watcher) }
-        let group = Group(pattern)
+        let name = GroupName(pattern, of: watcher)
+        if let group = groups[name] { return group.watchers.insert(watcher) }
+        let group = Group(pattern, payer(of: pattern, watcher))
         group.watchers.insert(watcher)
-        groups[pattern] = group
+        groups[name] = group
         switch pattern.kind {
         case .glob: globs.insert(group, under: pattern.literal)
         case .prefix where pattern.literal.isEmpty: everything.append(group)
@@ -67,10 +87,15 @@ package final class WatchHub {
 
     /// Stops reporting the keys of one of its patterns to a watcher.
     package func remove(_ pattern: Pattern, from watcher: Watcher) {
-        guard let group = groups[pattern] else { return }
+        let name = GroupName(pattern, of: watcher)
+        guard let group = groups[name] else { return }
         group.watchers.remove(watcher)
         guard group.watchers.isEmpty else { return }
-        groups[pattern] = nil
+        groups[name] = nil
+        if let payer = group.payer {
+            payer.allowance.groupCount -= 1
+            if payer.allowance.groupCount == 0 { allowances[payer.subject.uid] = nil }
+        }
         switch pattern.kind {
         case .glob: globs.remove(group, under: pattern.literal)
         case .prefix where pattern.literal.isEmpty: everything.removeAll { $0 === group }
@@ -81,12 +106,28 @@ package final class WatchHub {
         }
     }
 
+    /// What the comparisons of a watcher's glob are charged to.
+    private func payer(
+        of pattern: Pattern,
+        _ watcher: Watcher
+    ) -> (Subject, GlobAllowance)? {
+        guard pattern.kind == .glob, let subject = watcher.subject else { return nil }
+        let allowance = allowances[subject.uid] ?? GlobAllowance()
+        allowances[subject.uid] = allowance
+        allowance.groupCount += 1
+        return (subject, allowance)
+    }
+
     /// Publishes every commit of `batch` to the watchers, in order.
     func publish(_ batch: CommitBatch, in core: KeyspaceCore) {
+        if !allowances.isEmpty {
+            let now = clinux_monotonic_nanoseconds()
+            for allowance in allowances.values { allowance.refill(at: now) }
+        }
         var index = 0
         for item in batch.items {
             while index < item.changeEnd {
-                match(batch.changes[index], in: core)
+                match(batch.changes[index], of: item.revision, in: core)
                 index += 1
             }
             for watcher in touched { watcher.deliverMatched(revision: item.revision, in: core) }
@@ -94,12 +135,10 @@ package final class WatchHub {
         }
     }
 
-    private func match(_ record: Record, in core: KeyspaceCore) {
+    private func match(_ record: Record, of revision: Int64, in core: KeyspaceCore) {
+        (lastShown, writer) = (nil, nil)
         for group in everything { notify(group, record, in: core) }
-        globs.forEach(atStartOf: record.key) { group in
-            comparisonCount += 1
-            if group.pattern.matches(record.key) { notify(group, record, in: core) }
-        }
+        globs.forEach(atStartOf: record.key) { compare($0, record, of: revision, in: core) }
         guard !byLiteral.isEmpty else { return }
         let key = record.key
         var hash = LiteralHash()
@@ -112,14 +151,30 @@ package final class WatchHub {
         }
     }
 
-    /// About how many nanoseconds the globs take for a key, at most: 40 for each, and 8 for each
-    /// byte of it and of the key.
-    ///
-    /// - Complexity: O(*n*) in the globs whose literal the key begins with.
-    func globCost(of key: Bytes) -> Int64 {
-        var byteCount = 0
-        globs.forEach(atStartOf: key) { byteCount += 5 + key.count + $0.pattern.bytes.count }
-        return Int64(8 * byteCount)
+    /// Compares a key with a glob, whose watchers receive the commit later if their user has no
+    /// steps left for that.
+    private func compare(
+        _ group: Group,
+        _ record: Record,
+        of revision: Int64,
+        in core: KeyspaceCore
+    ) {
+        guard let payer = group.payer else {
+            comparisonCount += 1
+            if group.pattern.matches(record.key) { notify(group, record, in: core) }
+            return
+        }
+        // Order matters: a hidden change of others costs a watcher nothing.
+        guard
+            isShown(record, to: payer.subject, in: core)
+                || uid(of: record, in: core) == payer.subject.uid
+        else { return }
+        guard let isMatch = payer.allowance.matches(group.pattern, record.key) else {
+            for watcher in group.watchers.all { watcher.postpone(revision: revision) }
+            return
+        }
+        comparisonCount += 1
+        if isMatch { notify(group, record, in: core) }
     }
 
     private func notify(_ group: Group, _ record: Record, in core: KeyspaceCore) {
@@ -128,8 +183,30 @@ package final class WatchHub {
 
     /// Records a change for a watcher that may see it, once however many of its patterns match.
     private func notify(_ watcher: Watcher, _ record: Record, in core: KeyspaceCore) {
-        guard watcher.isShown(record, in: core) else { return watcher.noteHidden(record) }
+        guard watcher.matched.last != record else { return }
+        guard isShown(record, to: watcher.subject, in: core) else {
+            return watcher.noteHidden(record)
+        }
         if watcher.matched.isEmpty { touched.append(watcher) }
-        if watcher.matched.last != record { watcher.match(record) }
+        watcher.match(record)
+    }
+
+    /// Who has made the change that is being published.
+    private func uid(of record: Record, in core: KeyspaceCore) -> UInt32 {
+        if let writer { return writer }
+        let uid = core.cause(of: record).uid
+        writer = uid
+        return uid
+    }
+
+    /// Whether the change that is being published is shown to `subject`.
+    ///
+    /// The last answer is remembered: many watches of one user may match a key.
+    private func isShown(_ record: Record, to subject: Subject?, in core: KeyspaceCore) -> Bool {
+        guard let subject else { return true }
+        if let lastShown, lastShown.subject === subject { return lastShown.isShown }
+        let isShown = core.isShown(record, toWatcherOf: subject)
+        lastShown = (subject, isShown)
+        return isShown
     }
 }

@@ -20,6 +20,10 @@ package protocol WatchReceiver: AnyObject {
     /// There is something to do for a watcher that was idle.
     func noteWork()
 
+    /// The watcher does not receive the commit after `revision`: it is blocked, and must be
+    /// advanced.
+    func fellBehind(after revision: Int64)
+
     /// Whether the receiver has made this version itself.
     func hasWritten(_ record: Record) -> Bool
 
@@ -40,6 +44,8 @@ extension WatchReceiver {
     }
 
     package func noteWork() {}
+
+    package func fellBehind(after revision: Int64) { noteWork() }
 
     package func hasWritten(_ record: Record) -> Bool { false }
 

@@ -194,11 +194,16 @@ extension Watcher {
 
     /// Whether the watcher may see a version.
     func isShown(_ record: Record, in core: KeyspaceCore) -> Bool {
-        core.visibility(of: subject).mayReveal(.watch, about: record)
+        core.isShown(record, toWatcherOf: subject)
     }
 }
 
 extension KeyspaceCore {
+    /// Whether a watcher of `subject` may see a version; nil sees everything.
+    func isShown(_ record: Record, toWatcherOf subject: Subject?) -> Bool {
+        visibility(of: subject).mayReveal(.watch, about: record)
+    }
+
     /// Whether all commits after `revision` that touch `patterns` are available: it is not in the
     /// future, and the history reaches back to it.
     package func canResume(_ patterns: PatternSet, after revision: Int64) -> Bool {

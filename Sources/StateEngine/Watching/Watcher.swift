@@ -135,6 +135,23 @@ package final class Watcher {
         }
     }
 
+    /// Leaves out the commit at `revision`, which its globs cannot be compared with now: it is
+    /// delivered later, from the history, or with a gap if there is none.
+    func postpone(revision: Int64) {
+        switch phase {
+        case .synced where latest == nil:
+            guard revision > deliveredRevision else { return }
+            block(at: revision - 1)
+        case .catchingUp where latest == nil:
+            reading?.isKeeping = false
+            return
+        // What was delivered cannot be continued without it.
+        case .synced, .catchingUp, .snapshot: block(at: nil)
+        case .blocked: return
+        }
+        receiver?.fellBehind(after: revision - 1)
+    }
+
     func block(at revision: Int64?) {
         phase = .blocked
         found = nil

@@ -6,11 +6,18 @@
 /// linear in both. A match that needs more of them starts again with ``GlobSearch``, which is
 /// always linear.
 enum Glob {
+    /// Whether `text` matches; takes the steps of that from `left`, which may become negative.
+    ///
     /// - Complexity: O(*n* + *m*) in the bytes of pattern and text, times *m* / 64 for segments
     ///   longer than 64 bytes.
-    static func matches(_ pattern: Bytes, _ text: Bytes) -> Bool {
-        var steps = 4 * (pattern.count + text.count) + 64
-        return backtrack(pattern, text, &steps) ?? GlobSearch.matches(pattern, text)
+    static func matches(_ pattern: Bytes, _ text: Bytes, counting left: inout Int) -> Bool {
+        let limit = 4 * (pattern.count + text.count) + 64
+        var steps = limit
+        let found = backtrack(pattern, text, &steps)
+        left -= limit - steps
+        if let found { return found }
+        left -= GlobSearch.stepCount(pattern, text)
+        return GlobSearch.matches(pattern, text)
     }
 
     /// Whether `pattern` matches; nil if that took more than `steps`.
@@ -21,6 +28,8 @@ enum Glob {
             steps -= 1
             if p < pattern.count, pattern[p] == UInt8(ascii: "*") {
                 p += 1
+                // Whatever follows matches the last `*`.
+                if p == pattern.count { return true }
                 retry = (p, t)
             } else if p < pattern.count, let next = step(pattern, p, text[t]) {
                 steps -= next - p

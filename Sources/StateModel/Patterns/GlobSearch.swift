@@ -24,6 +24,12 @@ package struct GlobSearch: ~Copyable {
         return search.matches(text)
     }
 
+    /// About how many steps of the simple algorithm this takes as long as, at most.
+    static func stepCount(_ pattern: Bytes, _ text: Bytes) -> Int {
+        let wordCount = longestSegment(of: pattern) / 64 + 1
+        return 512 * wordCount + (2 * pattern.count) + text.count * wordCount
+    }
+
     private init(_ pattern: Bytes) {
         self.pattern = pattern
         wordCount = GlobSearch.longestSegment(of: pattern) / 64 + 1

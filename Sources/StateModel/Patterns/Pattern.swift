@@ -22,9 +22,9 @@ public struct Pattern: Hashable, Sendable {
     /// The prefix that all matching keys share (for a key: the key).
     public let literal: [UInt8]
 
-    /// How many globs it counts as: comparing a key takes longer with each `*`.
+    /// How many globs it counts as: comparing a key takes longer with each `*` and each byte.
     package var globCount: Int {
-        kind == .glob ? 1 + bytes.count { $0 == UInt8(ascii: "*") } / 8 : 0
+        kind == .glob ? 1 + bytes.count { $0 == UInt8(ascii: "*") } / 8 + bytes.count / 128 : 0
     }
 
     /// All keys.
@@ -108,11 +108,25 @@ public struct Pattern: Hashable, Sendable {
     public func matches(_ key: Bytes) -> Bool {
         literal.withUnsafeBytes { literal in
             switch kind {
-            case .key: key.isEqual(to: literal)
-            case .prefix: key.hasPrefix(literal)
-            case .glob: key.hasPrefix(literal) && bytes.withUnsafeBytes { Glob.matches($0, key) }
+            case .key: return key.isEqual(to: literal)
+            case .prefix: return key.hasPrefix(literal)
+            case .glob:
+                var steps = 0
+                return key.hasPrefix(literal) && matchesGlob(key, counting: &steps)
             }
         }
+    }
+
+    /// The same; takes the steps of comparing a glob from `left`, which may become negative.
+    package func matches(_ key: Bytes, counting left: inout Int) -> Bool {
+        guard kind == .glob else { return matches(key) }
+        return literal.withUnsafeBytes { key.hasPrefix($0) } && matchesGlob(key, counting: &left)
+    }
+
+    /// Whether a key that begins with the literal prefix matches.
+    private func matchesGlob(_ key: Bytes, counting left: inout Int) -> Bool {
+        isPrefixWithStar
+            || bytes.withUnsafeBytes { Glob.matches($0, key, counting: &left) }
     }
 
     /// The bytes before the first unescaped metacharacter, unescaped, and whether there is one.
@@ -154,6 +168,18 @@ extension Pattern {
     /// Everything that begins with the literal prefix of `glob`.
     package init(literalPartOf glob: Pattern) {
         self.init(kind: .prefix, literal: glob.literal, bytes: glob.bytes)
+    }
+
+    /// The glob of everything that begins with the literal prefix of `glob`, which is found by that
+    /// prefix alone.
+    package init(beginningOf glob: Pattern) {
+        let bytes = glob.literal + [UInt8(ascii: "*")]
+        self.init(kind: .glob, literal: glob.literal, bytes: bytes)
+    }
+
+    /// Whether it is a glob that has nothing but a `*` after its literal prefix.
+    private var isPrefixWithStar: Bool {
+        bytes.count == literal.count + 1 && bytes.last == UInt8(ascii: "*")
     }
 }
 

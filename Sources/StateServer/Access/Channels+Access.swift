@@ -3,9 +3,17 @@ import StateWire
 
 extension Channel {
     /// Its subscribers who may receive a message.
-    func subscribers(in audience: Audience?) -> [Int: Connection] {
-        guard let audience else { return subscribers }
-        return subscribers.filter { audience.admits($0.value.subject) }
+    func subscribers(in audience: Audience?) -> Subscribers { subscribers.admitted(by: audience) }
+}
+
+extension Channel.Subscribers {
+    /// Those of an audience; nil: all.
+    func admitted(by audience: Audience?) -> Self {
+        guard let audience else { return self }
+        return compactMapValues { connections in
+            let admitted = connections.filter { audience.admits($0.value.subject) }
+            return admitted.isEmpty ? nil : admitted
+        }
     }
 }
 

@@ -7,41 +7,42 @@ import StateWire
 extension ClientCommands {
     func list(
         _ filter: Command.ClientFilter,
-        _ context: borrowing CommandContext
+        _ context: inout CommandContext
     ) throws(StateError) {
-        var text = ""
-        for client in matches(of: filter, context).sorted(by: { $0.number < $1.number }) {
-            text += line(client, context.time)
-            try settings.options.checkReply(text.utf8.count)
+        let (asking, time, isAdmin) = (context.connection, context.time, context.isAdmin)
+        let filter = ClientFilter(filter)
+        let listing = ConnectionListing(
+            registry,
+            byteLimit: settings.options.replyByteCount,
+            visitLimit: context.execution?.visitsLeft ?? .max,
+            advice: "name fewer clients at once"
+        ) { [self] other, _, rows in
+            guard isAdmin || asking.isOfSameUser(as: other),
+                filter.matches(other, for: asking, at: time)
+            else { return 0 }
+            var line = line(other, time)
+            line.withUTF8 { rows.append(Bytes($0)) }
+            return 1
         }
-        context.output.writeBulk(text)
-    }
-
-    private func matches(
-        of filter: Command.ClientFilter,
-        _ context: borrowing CommandContext
-    ) -> [Connection] {
-        registry.connections.filter { other in
-            guard context.maySee(other), !(filter.skipsSelf && other === context.connection) else {
-                return false
-            }
-            let age = (context.time - other.connectedAt) / 1_000
-            return filter.numbers?.contains(Int64(other.number)) ?? true
-                && filter.address.map { $0.isEqual(to: other.address) } ?? true
-                && filter.localAddress.map { $0.isEqual(to: other.localAddress) } ?? true
-                && filter.user.map { $0.isEqual(to: "\(other.peer.uid)") } ?? true
-                && filter.age.map { age >= $0 } ?? true
-                && filter.type.map { other.isOf($0) } ?? true
+        try listings.list(listing, &context) { listing, context in
+            listing.writeText(to: &context.output)
         }
+        context.execution?.visitsLeft -= listing.visitedCount
     }
 
     /// Ends connections; what waits to be sent to them is dropped, and commands that ran stay done.
     func kill(
         _ filter: Command.ClientFilter,
         isOld: Bool,
-        _ context: borrowing CommandContext
+        _ context: inout CommandContext
     ) throws(StateError) {
-        let found = matches(of: filter, context)
+        context.noteWalk(over: registry.count)
+        let (asking, time, filter) = (context.connection, context.time, ClientFilter(filter))
+        var found: [Connection] = []
+        for other in registry.connections
+        where context.maySee(other) && filter.matches(other, for: asking, at: time) {
+            found.append(other)
+        }
         guard !isOld || !found.isEmpty else { throw StateError(.err, "No such client") }
         for connection in found {
             connection.ending.isDue = true
@@ -114,6 +115,34 @@ extension ClientCommands {
     }
 }
 
+/// Which clients a command is about, with its own copy of the bytes.
+private struct ClientFilter {
+    private let numbers: Set<Int64>?
+    private let address: [UInt8]?
+    private let localAddress: [UInt8]?
+    private let user: [UInt8]?
+    private let options: (type: Command.ClientType?, age: Int64?, skipsSelf: Bool)
+
+    init(_ filter: Command.ClientFilter) {
+        numbers = filter.numbers.map { Set($0) }
+        address = filter.address.map { Array($0) }
+        localAddress = filter.localAddress.map { Array($0) }
+        user = filter.user.map { Array($0) }
+        options = (filter.type, filter.age, filter.skipsSelf)
+    }
+
+    func matches(_ other: Connection, for asking: Connection, at time: Int64) -> Bool {
+        if options.skipsSelf, other === asking { return false }
+        let age = (time - other.connectedAt) / 1_000
+        return numbers?.contains(Int64(other.number)) ?? true
+            && options.type.map { other.isOf($0) } ?? true
+            && options.age.map { age >= $0 } ?? true
+            && user.map { $0 == Array("\(other.peer.uid)".utf8) } ?? true
+            && address.map { $0 == Array(other.address.utf8) } ?? true
+            && localAddress.map { $0 == Array(other.localAddress.utf8) } ?? true
+    }
+}
+
 /// CLIENT PAUSE.
 struct ClientPause {
     /// On the monotonic clock, in milliseconds.
@@ -144,12 +173,5 @@ extension Connection {
         case .subscriber: session.isSubscribed
         case .none: false
         }
-    }
-}
-
-extension UnsafeRawBufferPointer {
-    fileprivate func isEqual(to text: String) -> Bool {
-        var text = text
-        return text.withUTF8 { isEqual(to: Bytes($0)) }
     }
 }

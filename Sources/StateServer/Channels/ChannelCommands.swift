@@ -147,7 +147,13 @@ struct ChannelCommands {
         let audience = context.core.audience(ofChannel: channel)
         let count =
             context.isExecuting || context.connection.session.isSubscribed
-            ? channels.postpone(message, to: channel, isSharded: isSharded, for: audience)
+            ? channels.postpone(
+                message,
+                to: channel,
+                isSharded: isSharded,
+                for: audience,
+                by: context.connection
+            )
             : channels.publish(message, to: channel, isSharded: isSharded, for: audience)
         context.output.writeInteger(Int64(count))
     }

@@ -21,9 +21,12 @@ extension Channels {
 
     /// Ends a connection and drops its waiting messages: a Redis client has no way to learn of a
     /// gap.
-    func letGo(_ connection: Connection) {
+    ///
+    /// `isBehind`: it reads, but the subscriptions of its user take too long.
+    func letGo(_ connection: Connection, isBehind: Bool = false) {
         connection.ending.isDue = true
         connection.ending.isLetGo = true
+        connection.ending.isBehind = isBehind
         connection.outbound.bytes.removeAll()
         connection.outbound.bytes.shrink(to: 0)
         memory.count(connection)

@@ -1,13 +1,15 @@
+import CLinux
 import StateEngine
 import StateWire
 
 /// Keyspace notifications: each committed change of a key as messages to `__keyspace@0__:KEY` and
 /// `__keyevent@0__:OP`.
 ///
-/// The keys of all subscriptions are the patterns of one watcher. So a write whose key nobody
-/// follows costs one look-up in the hub, and nothing if there are no such subscriptions. Messages
-/// are delivered like a watch: when the commit is durable, in the order of revisions, before the
-/// replies that wait for it.
+/// The keys of all subscriptions of a user are the patterns of one watcher. So a write whose key
+/// nobody follows costs one look-up in the hub, and nothing if there are no such subscriptions.
+/// Messages are delivered like a watch: when the commit is durable, in the order of revisions, and
+/// before the replies that wait for it, unless a user's subscriptions take too long for that: then
+/// the messages of this user follow in slices.
 final class KeyspaceNotices: WatchReceiver {
     static let keyspace: StaticString = "__keyspace@0__:"
     static let keyEvent: StaticString = "__keyevent@0__:"
@@ -16,22 +18,33 @@ final class KeyspaceNotices: WatchReceiver {
         "setrange", "rename_from", "rename_to", "copy_to", "restore",
     ]
 
-    /// The owner; set once.
-    unowned var channels: Channels?
-    /// Nil if nobody follows keys.
+    private unowned let channels: Channels
+    /// Nil if the user follows no keys.
     private var watcher: Watcher?
-    /// How many channels need each of its patterns.
+    /// How many subscriptions need each of its patterns.
     private var counts: [Pattern: Int] = [:]
+    /// The connections that follow keys, with the number of their subscriptions.
+    private var followers: [Int: (connection: Connection, count: Int)] = [:]
+    /// What is not delivered yet.
+    private let outbox: Outbox
+    /// How many steps of a delivery are left for now before it goes on in slices.
+    private var stepsLeft = Channels.stepsAtOnce
+    private var refilledAt: Int64 = 0
     /// The name of the current channel.
     private var name = ByteBuffer()
+
+    init(for account: ClientMemory.Account, _ channels: Channels) {
+        (self.channels, outbox) = (channels, Outbox(for: account))
+    }
 
     var watcherCount: Int { watcher == nil ? 0 : 1 }
 
     // MARK: Followed keys
 
-    /// Follows the keys whose changes a channel may carry.
-    func include(_ channel: Channel, _ core: KeyspaceCore) {
-        guard let pattern = KeyspaceNotices.keys(of: channel) else { return }
+    /// Follows the keys of whose changes a subscription may tell.
+    func include(_ channel: Channel, of connection: Connection, _ core: KeyspaceCore) {
+        guard let pattern = channel.keys else { return }
+        followers[connection.number, default: (connection, 0)].count += 1
         counts[pattern, default: 0] += 1
         guard counts[pattern] == 1 else { return }
         if watcher == nil {
@@ -43,11 +56,14 @@ final class KeyspaceNotices: WatchReceiver {
         if let watcher { core.hub.add(pattern, to: watcher) }
     }
 
-    /// The last subscription to a channel has ended.
-    func exclude(_ channel: Channel, _ core: KeyspaceCore) {
-        guard let watcher, let pattern = KeyspaceNotices.keys(of: channel),
-            let count = counts[pattern]
-        else { return }
+    /// A subscription to a channel has ended.
+    func exclude(_ channel: Channel, of connection: Connection, _ core: KeyspaceCore) {
+        guard let watcher, let pattern = channel.keys, let count = counts[pattern] else { return }
+        if followers[connection.number]?.count == 1 {
+            followers[connection.number] = nil
+        } else {
+            followers[connection.number]?.count -= 1
+        }
         counts[pattern] = count > 1 ? count - 1 : nil
         if count == 1 { core.hub.remove(pattern, from: watcher) }
         if counts.isEmpty {
@@ -79,10 +95,11 @@ final class KeyspaceNotices: WatchReceiver {
         let keyspace = Bytes(keyspace)
         if glob.hasPrefix(keyspace) {
             let keys = Pattern(redisGlob: glob.slice(keyspace.count, glob.count))
-            // The hub finds a pattern that ends in '/' by hash, as a prefix.
+            guard keys.kind == .glob else { return keys }
+            // The names of messages are compared with the globs, in slices: here only the literal
+            // part counts. The hub finds a pattern that ends in '/' by hash, as a prefix.
             let isPrefix = keys.literal.isEmpty || keys.literal.last == UInt8(ascii: "/")
-            let isAllBelow = keys.bytes == keys.literal + [UInt8(ascii: "*")]
-            return isPrefix && isAllBelow ? Pattern(literalPartOf: keys) : keys
+            return isPrefix ? Pattern(literalPartOf: keys) : Pattern(beginningOf: keys)
         }
         let isOfKeys = literal.hasPrefix(keyspace) || keyspace.hasPrefix(literal)
         return isOfKeys || isKeyEvent(pattern.matches) ? .everything : nil
@@ -98,19 +115,40 @@ final class KeyspaceNotices: WatchReceiver {
 
     // MARK: Delivering
 
-    /// ``Channels`` ends the connection of a client that does not read.
+    /// ``Channels`` ends the connection of a client that does not read, or takes too long.
     var hasRoom: Bool { true }
 
     func receive(_ notice: Watcher.Notice, in core: KeyspaceCore) {
         // The watcher begins synced and always has room, so it gets no pieces and no gap.
         guard case .commit(_, let changes) = notice else { return }
+        guard outbox.byteCount <= channels.settings.options.outputByteCount else {
+            outbox.removeAll()
+            for follower in followers.values { channels.letGo(follower.connection, isBehind: true) }
+            return
+        }
         for change in changes {
             let audience = core.audience(of: change)
             send(operation(change, in: core), of: change.key, audience)
             let isTimed = change.operation == .timedSet && !change.isDeleted
             if isTimed { send("expire", of: change.key, audience) }
         }
+        deliver()
     }
+
+    /// Delivers at once what is left for now, and the rest in slices.
+    private func deliver() {
+        guard !outbox.isInSlices else { return }
+        let now = clinux_monotonic_nanoseconds()
+        let steps = Int(clamping: (now - refilledAt) / KeyspaceNotices.nanosecondsPerStep)
+        if steps > 0 {
+            stepsLeft = min(Channels.stepsAtOnce, max(0, stepsLeft) + steps)
+            refilledAt = now
+        }
+        if !channels.deliver(outbox, atMost: &stepsLeft) { channels.deliverInSlices(outbox) }
+    }
+
+    /// Each step is given back after so long: a delivery takes a tenth of that.
+    private static let nanosecondsPerStep: Int64 = 1_000
 
     /// What Redis calls a change.
     private func operation(_ change: Record, in core: KeyspaceCore) -> StaticString {
@@ -146,7 +184,7 @@ final class KeyspaceNotices: WatchReceiver {
         name.removeAll()
         name.append(start)
         name.append(end)
-        channels?.publish(payload, to: name.bytes, for: audience)
+        outbox.append(payload, to: name.bytes, for: audience, nil)
     }
 }
 

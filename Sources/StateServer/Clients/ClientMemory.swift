@@ -26,6 +26,8 @@ final class ClientMemory {
         weak var largeListing: ListingCommand?
         /// Globs of its watches and subscriptions.
         var globCount = 0
+        /// Patterns of its watches, and of STATE.CHANGES that wait.
+        private(set) var patternCount = 0
 
         /// How many of its connections have replies that wait for the disk.
         fileprivate(set) var holdingCount = 0
@@ -44,6 +46,12 @@ final class ClientMemory {
         func charge(_ used: Int64, at now: Int64, longestRest: Int64) {
             nanoseconds += used
             rest.note(used, at: now, longest: longestRest)
+        }
+
+        /// Counts the patterns of a watch that begins (1) or ends (-1).
+        func noteWatched(_ patterns: PatternSet, by sign: Int) {
+            globCount += sign * patterns.globCount
+            patternCount += sign * patterns.patterns.count
         }
 
         func noteEvent(_ used: Int64) { eventNanoseconds += (used - eventNanoseconds) / 8 }

@@ -33,6 +33,8 @@ final class Connection {
         var isDue = false
         /// It did not read its messages: its waiting output is dropped.
         var isLetGo = false
+        /// The reason is that the subscriptions of its user take too long.
+        var isBehind = false
         /// CLIENT KILL: it ends at once.
         var isKilled = false
         /// It waits for the slice in which it ends.
@@ -273,6 +275,9 @@ final class Registry {
         paused.contains { !$0.isClosed && body($0) }
     }
 
+    /// Adds a connection whose condition is looked at in each turn.
+    ///
+    /// One that waits for a late reply is added when that is sent: there may be thousands.
     func addPaused(_ connection: Connection) { paused.append(connection) }
 
     /// Removes the paused connections for which `body` is true, which may then continue.

@@ -41,6 +41,9 @@ final class ReplyGate {
     /// Sends the reply that begins at `start` in the output, or holds it until the commits that it
     /// depends on are durable, or kept if storage may have them later.
     func send(from start: Int, _ context: inout CommandContext) {
+        // A late reply is not this one: what CLIENT REPLY says of it holds when it comes.
+        guard !context.connection.inbound.awaitsLateReply else { return }
+        endWait(of: context.connection)
         if context.connection.session.silence != .none,
             silence(context.connection, from: start)
         {
@@ -70,6 +73,11 @@ final class ReplyGate {
             registry.early.append(context.receipt.reportedRevision)
         }
         flushes.add(context.connection)
+    }
+
+    /// The next command of a connection may run, if it waited for the late reply that is there now.
+    func endWait(of connection: Connection) {
+        if connection.inbound.pause == .replyIsLate { registry.addPaused(connection) }
     }
 
     /// Drops the reply that begins at `start`, if the client wants none.

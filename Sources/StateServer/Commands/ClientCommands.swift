@@ -11,16 +11,18 @@ struct ClientCommands {
     let timers: TimerQueue
     let tracking: Tracking
     let waiting: BlockedList
+    let listings: Listings
 
     init(_ services: Services) {
         settings = services.settings
         (registry, flushes, timers) = (services.registry, services.flushes, services.timers)
         (tracking, waiting) = (services.tracking, services.waitingForChanges)
+        listings = services.listings
     }
 
     func run(
         _ command: Command.ClientCommand,
-        _ context: borrowing CommandContext
+        _ context: inout CommandContext
     ) throws(StateError) {
         let connection = context.connection
         switch command {
@@ -42,8 +44,8 @@ struct ClientCommands {
             context.output.writeOK()
         case .identify: context.output.writeInteger(Int64(connection.number))
         case .information: context.output.writeBulk(line(connection, context.time))
-        case .list(let filter): try list(filter, context)
-        case .kill(let filter, let isOld): try kill(filter, isOld: isOld, context)
+        case .list(let filter): try list(filter, &context)
+        case .kill(let filter, let isOld): try kill(filter, isOld: isOld, &context)
         case .reply(let mode): try setReplies(mode, context)
         case .accept: context.output.writeOK()
         case .pause(let milliseconds, let onlyWrites):

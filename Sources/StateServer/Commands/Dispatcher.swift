@@ -131,7 +131,7 @@ final class Dispatcher {
             offer(arguments, from: start, &context)
         }
         if context.isExecuting { context.endExecution() }
-        if !channels.channels.postponed.isEmpty { channels.channels.publishPostponed() }
+        channels.channels.publishPostponed()
         return .done
     }
 
@@ -242,7 +242,7 @@ extension Dispatcher {
         case .stateWatch(let patterns, let options, let resume):
             try watches.watch(patterns, options, resume, context)
         case .stateUnwatch(let watch): try watches.unwatch(watch, context)
-        case .stateWatches: try watches.list(context)
+        case .stateWatches: try watches.list(&context)
         case .stateHistory(let key, let limit, let revision):
             try history.history(key, limit, before: revision, context)
         case .stateRevert(let pattern, let revision, let isDryRun):
@@ -255,8 +255,8 @@ extension Dispatcher {
         case .stateHandlers: try handlers.list(&context)
         case .stateReload(let isDryRun): try rules.reload(isDryRun: isDryRun, context)
         case .stateExplain(let key): try rules.explain(key, context)
-        case .stateRules: rules.list(context)
-        case .stateDefaults(let pattern): try rules.listDefaults(pattern, context)
+        case .stateRules: rules.list(&context)
+        case .stateDefaults(let pattern): try rules.listDefaults(pattern, &context)
         case .stateCheck(let pattern, let after, let limit):
             try rules.check(pattern, after, limit, &context)
         case .stateClaim(let claim): try state.claim(claim, &context)
@@ -264,11 +264,11 @@ extension Dispatcher {
         case .stateChildren(let pattern, let after, let limit):
             try state.children(pattern, after, limit, &context)
         case .stateBackup(let step): try history.backups.run(step, &context)
-        case .stateStatus: report.status(context)
-        case .information(let sections): report.information(sections, context)
+        case .stateStatus: report.status(&context)
+        case .information(let sections): report.information(sections, &context)
         case .hello, .authenticate, .ping, .echo, .quit, .reset, .select, .client,
             .configuration, .time:
-            try session.run(command, context)
+            try session.run(command, &context)
         }
     }
 }

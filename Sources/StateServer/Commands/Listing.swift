@@ -81,7 +81,11 @@ final class Listing: SlicedListing {
     private func track(_ core: KeyspaceCore) {
         isTracked = true
         guard request.isOfWatch else { return core.entries.begin(position) }
-        subscription = CommitSubscription(request.patterns, in: core) { [position] _, changes, _ in
+        // No key is compared with a glob when it is written: what does not match is not listed anyway.
+        let areas = request.patterns.patterns.map {
+            $0.kind == .glob ? Pattern(beginningOf: $0) : $0
+        }
+        subscription = CommitSubscription(PatternSet(areas), in: core) { [position] _, changes, _ in
             for change in changes { position.note(change.key) }
         }
     }

@@ -23,7 +23,8 @@ struct ReportCommands {
         mirror = services.mirror
     }
 
-    func information(_ sections: Arguments, _ context: borrowing CommandContext) {
+    func information(_ sections: Arguments, _ context: inout CommandContext) {
+        context.noteWalk(over: registry.count)
         let chosen = Set((0..<sections.count).map { sections[$0].text.lowercased() })
         let isEverything = !chosen.isDisjoint(with: ["all", "everything"])
         let isDefault = chosen.isEmpty || isEverything || chosen.contains("default")
@@ -192,7 +193,8 @@ struct ReportCommands {
         ]
     }
 
-    func status(_ context: borrowing CommandContext) {
+    func status(_ context: inout CommandContext) {
+        context.noteWalk(over: registry.count + registry.counts.watches)
         var fields: [(StaticString, Int64)] = [
             ("pid", Int64(getpid())),
             ("uptime", (context.time - registry.startedAt) / 1_000),

@@ -45,7 +45,8 @@ struct RuleCommands {
         try configuration.reload(for: context.connection, isDryRun: isDryRun)
     }
 
-    func list(_ context: borrowing CommandContext) {
+    func list(_ context: inout CommandContext) {
+        context.execution?.visitsLeft -= context.core.rules?.descriptions.count ?? 0
         let visibility = context.core.visibility(of: context.connection.subject)
         let rules = (context.core.rules?.descriptions ?? []).compactMap { visibility.shown($0) }
         context.output.writeArray(rules.count)
@@ -87,11 +88,12 @@ struct RuleCommands {
     /// STATE.DEFAULTS: the keys with a default, whether or not they are set.
     func listDefaults(
         _ pattern: Bytes?,
-        _ context: borrowing CommandContext
+        _ context: inout CommandContext
     ) throws(StateError) {
         let pattern =
             try pattern.map { bytes throws(StateError) in try Pattern(bytes) } ?? .everything
         var values = context.core.rules?.standards.matching(pattern) ?? []
+        context.execution?.visitsLeft -= values.count
         if let subject = context.restriction {
             values.removeAll { key, _ in
                 key.withUnsafeBytes { key in

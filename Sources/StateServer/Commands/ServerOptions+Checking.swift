@@ -65,6 +65,24 @@ extension ServerOptions {
         )
     }
 
+    /// Refuses patterns of watches above the limit of a user without admin rights: a written key is
+    /// shown to each watch that matches it, at one moment.
+    ///
+    /// - Throws: ``StateError/Code/limit``, naming the user and the limit.
+    func checkPatterns(
+        _ count: Int,
+        _ context: borrowing CommandContext
+    ) throws(StateError) {
+        let total = (context.connection.share.account?.patternCount ?? 0) + count
+        guard total > watchPatternCount, !context.isAdmin else { return }
+        throw StateError(
+            .limit,
+            "uid \(context.connection.peer.uid) would have \(total) patterns in watches of all its "
+                + "clients; the limit is \(watchPatternCount) (ten times limits.watches); watch "
+                + "prefixes instead of many keys"
+        )
+    }
+
     /// Refuses a reply that is written at one moment above its size limit.
     func checkReply(_ byteCount: Int) throws(StateError) {
         let limit = min(replyByteCount, momentByteCount + limits.valueByteCount)
@@ -102,19 +120,50 @@ extension Connection {
 }
 
 extension Verb {
-    /// The cost of a command with so many arguments, without listings.
+    /// The cost of a command with so many arguments, in the time that it takes to set a key.
+    ///
+    /// What depends on the state is counted when the command runs, in
+    /// ``CommandContext/Execution/visitsLeft``: entries that are listed, connections and watches that
+    /// are looked at, bytes of long values. There is no default, so that each new verb has a cost.
     func steps(argumentCount: Int) -> Int {
         switch name {
+        case .hello, .auth, .ping, .echo, .quit, .reset, .select, .dbsize, .type, .time: 1
+        case .get, .set, .getdel, .strlen, .append, .incr, .incrby, .decr, .decrby: 1
+        case .setex, .psetex, .getex, .expire, .pexpire, .expireat, .pexpireat: 1
+        case .ttl, .pttl, .expiretime, .pexpiretime, .persist: 1
+        case .setnx, .getset, .getrange, .substr, .setrange, .incrbyfloat, .delex, .digest: 1
+        case .rename, .renamenx, .copy: 2
+        case .randomkey, .object, .dump, .restore, .role, .wait, .waitaof, .lastsave, .module: 1
+        case .stateGet, .stateSet, .stateSync, .stateClaim, .stateHistory, .stateHandler: 1
         case .mset, .msetnx, .msetex: argumentCount / 2
         case .mget, .exists, .watch, .del, .unlink, .touch, .eval, .evalsha, .evalRo, .evalshaRo:
             argumentCount
         // SET key value, DELETE key.
         case .stateApply: argumentCount / 2
+        case .multi, .exec, .discard, .unwatch, .stateUnwatch: 1
+        // Entries that are visited count in addition.
+        case .keys, .scan, .flushall, .flushdb, .stateList, .stateDelete, .stateRevert: 1
+        case .stateChanges, .stateCheck, .stateMoment, .stateBackup, .stateMirror: 1
+        case .subscribe, .unsubscribe, .psubscribe, .punsubscribe, .ssubscribe, .sunsubscribe,
+            .stateWatch:
+            argumentCount
+        // Many subscribers get the message in slices.
+        case .publish, .spublish: 1
         // What describes the daemon takes as long as so many keys: up to 0.4 ms for a name.
         case .command: 1_000 + 100 * argumentCount
+        case .stateMetrics, .stateTop: 500
         case .info: 16 + argumentCount
+        case .stateStatus, .stateWatches, .stateExplain, .stateRules, .stateDefaults,
+            .stateHandlers, .stateCompact, .stateReload, .memory, .acl, .slowlog, .latency,
+            .monitor:
+            16 + argumentCount
+        case .client: 4 * argumentCount
         case .config, .script, .pubsub: 1 + 4 * argumentCount
-        default: 1
         }
     }
+}
+
+extension CommandContext {
+    /// Counts connections or watches that a command looks at, of which many take as long as one key.
+    mutating func noteWalk(over count: Int) { execution?.visitsLeft -= count / 32 }
 }

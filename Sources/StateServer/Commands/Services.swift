@@ -46,7 +46,7 @@ final class Services {
         access = AccessChanges(core)
         gate = ReplyGate(settings, turn, registry, flushes, timers)
         waitingForChanges = BlockedList(timers)
-        channels = Channels(settings, flushes, registry.memory)
+        channels = Channels(settings, flushes, registry.memory, work)
         monitors = Monitors(settings, registry, flushes)
         leftovers = Leftovers(work)
         tracking = Tracking(settings, registry, channels, flushes, leftovers)

@@ -24,7 +24,7 @@ struct SessionCommands {
         backups = services.backups
     }
 
-    func run(_ command: Command, _ context: borrowing CommandContext) throws(StateError) {
+    func run(_ command: Command, _ context: inout CommandContext) throws(StateError) {
         switch command {
         case .hello(let version, let client, let user):
             if let user { try authenticate(user) }
@@ -51,7 +51,7 @@ struct SessionCommands {
             reset(context)
             context.output.writeSimple("RESET")
         case .select: context.output.writeOK()
-        case .client(let command): try clients.run(command, context)
+        case .client(let command): try clients.run(command, &context)
         case .configuration(let names): configuration(names, context)
         case .time:
             context.output.writeArray(2)

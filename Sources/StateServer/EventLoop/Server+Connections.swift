@@ -156,9 +156,7 @@ extension Server {
         return taken
     }
 
-    private var isSliceOver: Bool {
-        clinux_monotonic_nanoseconds() + turn.owedNanoseconds >= turn.sliceEnd
-    }
+    private var isSliceOver: Bool { clinux_monotonic_nanoseconds() >= turn.sliceEnd }
 
     private func answer(_ error: WireError, _ connection: Connection, _ core: KeyspaceCore) {
         connection.session.transaction?.refuse()
@@ -182,8 +180,11 @@ extension Server {
                 connection,
                 .messages,
                 "was disconnected",
-                "it does not read its messages: \(connection.outbound.messageByteCount) bytes "
-                    + "wait, the limit is \(options.outputByteCount)"
+                connection.ending.isBehind
+                    ? "its user's subscriptions to keys take too long: more than "
+                        + "\(options.outputByteCount) bytes of messages wait, the limit"
+                    : "it does not read its messages: \(connection.outbound.messageByteCount) bytes "
+                        + "wait, the limit is \(options.outputByteCount)"
             )
             leave(connection)
             return
@@ -234,12 +235,13 @@ extension Server {
         guard connection.inbound.pause == nil else { return }
         connection.inbound.pause = reason
         if reason == .memoryIsFull { expectStalls() }
-        if reason == .turnIsOver {
-            unfinished.items.append(.input(connection))
-        } else {
-            registry.addPaused(connection)
-            if reason == .filesAreEdited { scheduleFiles() }
+        switch reason {
+        case .turnIsOver: unfinished.items.append(.input(connection))
+        // ``ReplyGate`` adds it with its reply.
+        case .replyIsLate: break
+        default: registry.addPaused(connection)
         }
+        if reason == .filesAreEdited { scheduleFiles() }
         updateInterest(connection)
     }
 

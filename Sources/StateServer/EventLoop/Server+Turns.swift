@@ -58,6 +58,8 @@ extension Server {
         case .leftovers(let pile):
             guard let account = pile.connection.share.account else { return false }
             return pile.restEnd > now && servedOther(than: account, now) != nil
+        case .messages(let outbox):
+            return outbox.restEnd > now && servedOther(than: outbox.account, now) != nil
         case .events, .input, .listing, .output: break
         }
         return work.account.map { isResting($0, at: now) } ?? false
@@ -199,6 +201,9 @@ extension Server {
                 takeApart: takeApart
             )
             return nil
+        case .messages(let outbox):
+            goOn(with: outbox)
+            return nil
         case .listing(let command):
             if command.listing.byteCount > Server.smallListingByteCount {
                 command.connection.share.account?.largeListing = command
@@ -210,6 +215,27 @@ extension Server {
             count(command.connection)
             return command.connection
         }
+    }
+
+    /// Delivers messages for a slice, which is charged to their user.
+    private func goOn(with outbox: Outbox) {
+        let start = clinux_monotonic_nanoseconds()
+        var (now, isDone) = (start, false)
+        keyspace.withCore { _ in
+            repeat {
+                var steps = 64
+                isDone = services.channels.deliver(outbox, atMost: &steps)
+                now = clinux_monotonic_nanoseconds()
+            } while !isDone && now < turn.sliceEnd
+        }
+        outbox.account.nanoseconds += now - start
+        outbox.restEnd = now + 3 * (now - start)
+        guard isDone else { return unfinished.items.append(.messages(outbox)) }
+        outbox.isInSlices = false
+        guard let publisher = outbox.publisher, !publisher.isClosed else { return }
+        publisher.inbound.awaitsLateReply = false
+        services.gate.endWait(of: publisher)
+        flushes.add(publisher)
     }
 
     /// Removes and returns the next work: the oldest of the user who has used the least; nil if all
@@ -232,11 +258,9 @@ extension Server {
         return least.map { unfinished.items.remove(at: $0) }
     }
 
-    /// Charges the user of a connection for the time since the last lap of the stopwatch, and for
-    /// the publication of its commits.
+    /// Charges the user of a connection for the time since the last lap of the stopwatch.
     private func charge(_ connection: Connection?, _ stopwatch: inout Stopwatch) {
-        let used = stopwatch.lap(adding: turn.owedNanoseconds)
-        turn.owedNanoseconds = 0
+        let used = stopwatch.lap()
         guard let connection, let account = connection.share.account else { return }
         var longest = longestRest
         if used > Rest.long, keyspace.withCore({ $0.adminDenial(of: connection.subject) == nil }) {
@@ -269,13 +293,15 @@ enum Unfinished {
     case input(Connection)
     case leftovers(Leftovers.Pile)
     case listing(ListingCommand)
+    /// Messages that many receive, or that are compared with many globs.
+    case messages(Outbox)
     /// Output that the socket may accept.
     case output(Connection)
 
     /// Nil for what is of several connections, and for new clients.
     private var connection: Connection? {
         switch self {
-        case .arrivals, .events, .leftovers: nil
+        case .arrivals, .events, .leftovers, .messages: nil
         case .input(let connection), .output(let connection): connection
         case .listing(let command): command.connection
         }
@@ -288,6 +314,7 @@ enum Unfinished {
         switch self {
         case .events(let account): account
         case .leftovers(let pile): pile.connection.share.account
+        case .messages(let outbox): outbox.account
         case .arrivals, .input, .listing, .output: connection?.share.account
         }
     }
@@ -300,6 +327,7 @@ enum Unfinished {
         switch self {
         case .arrivals(let arrivals): return arrivals.restEnd
         case .leftovers(let pile): return pile.restEnd
+        case .messages(let outbox): return outbox.restEnd
         case .events, .input, .listing, .output: break
         }
         return account.map { max($0.rest.end, $0.rest.debtEnd) } ?? 0

@@ -193,8 +193,6 @@ package final class Server {
 final class Turn {
     /// Wall time in milliseconds since 1970.
     var time: Int64 = 0
-    /// The expected time to publish the commits of the current slice to watches.
-    var owedNanoseconds: Int64 = 0
     /// Whether something was committed since the last check.
     var hasCommitted = false
     /// The end of the current slice, on the monotonic clock in nanoseconds.
@@ -224,14 +222,13 @@ final class Turn {
         guard context.hasCommitted else { return }
         context.hasCommitted = false
         hasCommitted = true
-        owedNanoseconds += context.core.takePublishingCost()
     }
 }
 
 /// The time used by a turn.
 struct Stopwatch {
     private(set) var now = clinux_monotonic_nanoseconds()
-    /// In nanoseconds, including expected later work.
+    /// In nanoseconds.
     private(set) var used: Int64 = 0
     /// The thread's processor time at the last long lap; 0 if it does not count.
     private var processor: Int64 = 0
@@ -242,8 +239,8 @@ struct Stopwatch {
         if countsProcessor { processor = ProcessorClock.nanoseconds }
     }
 
-    /// - Returns: The time used since the last call, plus `more`.
-    mutating func lap(adding more: Int64) -> Int64 {
+    /// - Returns: The time used since the last call.
+    mutating func lap() -> Int64 {
         let last = now
         now = clinux_monotonic_nanoseconds()
         var lap = now - last
@@ -253,7 +250,6 @@ struct Stopwatch {
             processor = ProcessorClock.nanoseconds
             lap = min(lap, processor - before)
         }
-        lap += more
         used += lap
         return lap
     }

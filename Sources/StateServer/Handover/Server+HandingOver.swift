@@ -44,7 +44,7 @@ extension Server {
         unfinished.items.removeAll { work in
             switch work {
             case .arrivals, .events, .input: true
-            case .leftovers, .listing, .output: false
+            case .leftovers, .listing, .messages, .output: false
             }
         }
         for connection in registry.connections where !connection.ending.isDue {
@@ -69,7 +69,10 @@ extension Server {
                 let isHeld = !connection.outbound.held.isEmpty
                 return passed < (isHeld ? Server.storageMilliseconds : Server.workMilliseconds)
             }
-            guard isAwaited else { return }
+            let hasMessages = unfinished.items.contains { work in
+                if case .messages = work { passed < Server.workMilliseconds } else { false }
+            }
+            guard isAwaited || hasMessages else { return }
             takeStoppingTurn()
         }
     }

@@ -6,13 +6,14 @@ import StateWire
 /// Used only by the loop thread.
 final class TrackedClient {
     unowned let connection: Connection
+    /// Its user, who has a share of the table.
+    let user: TrackedUser
     /// The connection that is sent the invalidations instead; nil for its own.
     var redirection: Int?
     /// The redirection has ended, and the client was informed of it.
     var isBroken = false
     let isBroadcast: Bool
-    private(set) var prefixes: [[UInt8]]
-    private var countedPrefixes = 0
+    private var broadcast = Broadcast()
     /// OPTIN (true) or OPTOUT (false).
     let isOptional: Bool?
     var leavesOutOwn: Bool
@@ -33,26 +34,33 @@ final class TrackedClient {
     }
 
     private(set) var copies = TrackedCopies()
-    private var prefixByteCount = 0
 
-    init(_ connection: Connection, _ request: Command.TrackingRequest) {
-        self.connection = connection
+    /// The prefixes of BCAST.
+    private struct Broadcast {
+        var prefixes: [[UInt8]] = []
+        /// Those that ``Tracking`` looks up.
+        var followed: [FollowedPrefix] = []
+        /// How many count as globs of the user.
+        var countedCount = 0
+        var byteCount = 0
+    }
+
+    init(_ connection: Connection, _ user: TrackedUser, _ request: Command.TrackingRequest) {
+        (self.connection, self.user) = (connection, user)
         redirection = request.redirection.map { Int($0) }
         isBroadcast = request.isBroadcast
         isOptional = request.isOptional
         leavesOutOwn = request.leavesOutOwn
-        prefixes = []
         if isBroadcast { add(request.prefixes.isEmpty ? [[]] : request.prefixes.map { Array($0) }) }
         copies.client = self
     }
 
     /// A client of the last process, without its keys.
-    init(_ connection: Connection, _ record: TrackingRecord) {
-        self.connection = connection
+    init(_ connection: Connection, _ user: TrackedUser, _ record: TrackingRecord) {
+        (self.connection, self.user) = (connection, user)
         (redirection, isBroken) = (record.redirection, record.isBroken)
         (isBroadcast, isOptional) = (record.isBroadcast, record.isOptional)
         (leavesOutOwn, caching) = (record.leavesOutOwn, record.caching)
-        prefixes = []
         for key in record.queued { queue(key) }
         if isBroadcast { add(record.prefixes) }
         copies.client = self
@@ -64,7 +72,7 @@ final class TrackedClient {
         revisionBefore = last.revisionBefore
     }
 
-    var byteCount: Int { copies.byteCount + prefixByteCount + queuedByteCount }
+    var byteCount: Int { copies.byteCount + broadcast.byteCount + queuedByteCount }
 
     /// Adds a key that a command between MULTI and EXEC reads.
     func queue(_ key: [UInt8]) {
@@ -74,23 +82,39 @@ final class TrackedClient {
 
     func forgetQueued() { (queued, queuedByteCount) = ([], 0) }
 
+    var prefixes: [[UInt8]] { broadcast.prefixes }
+
+    /// Calls `insert` for each prefix that is not looked up yet.
+    func follow(_ insert: (FollowedPrefix, _ prefix: [UInt8]) -> Void) {
+        for prefix in prefixes[broadcast.followed.count...] {
+            let followed = FollowedPrefix(of: self)
+            broadcast.followed.append(followed)
+            insert(followed, prefix)
+        }
+    }
+
+    /// Calls `body` for each prefix that is looked up.
+    func forEachFollowed(_ body: (FollowedPrefix, _ prefix: [UInt8]) -> Void) {
+        for (prefix, followed) in zip(prefixes, broadcast.followed) { body(followed, prefix) }
+    }
+
     func add(_ prefixes: [[UInt8]]) {
-        for prefix in prefixes where !self.prefixes.contains(prefix) {
-            self.prefixes.append(prefix)
-            prefixByteCount += TrackedCopies.byteCount(of: prefix)
+        for prefix in prefixes where !broadcast.prefixes.contains(prefix) {
+            broadcast.prefixes.append(prefix)
+            broadcast.byteCount += TrackedCopies.byteCount(of: prefix)
         }
     }
 
     /// Counts the prefixes as globs of the user.
     func countPrefixes() {
-        connection.share.account?.globCount += prefixes.count - countedPrefixes
-        countedPrefixes = prefixes.count
+        connection.share.account?.globCount += prefixes.count - broadcast.countedCount
+        broadcast.countedCount = prefixes.count
     }
 
     /// The client has ended, or follows nothing more.
     func forgetPrefixes() {
-        connection.share.account?.globCount -= countedPrefixes
-        countedPrefixes = 0
+        connection.share.account?.globCount -= broadcast.countedCount
+        broadcast.countedCount = 0
     }
 
     /// Whether the client keeps what the next command reads.
@@ -102,16 +126,12 @@ final class TrackedClient {
         }
     }
 
-    /// Whether its client follows a key in broadcast mode.
-    func follows(_ key: Bytes) -> Bool {
-        prefixes.contains { $0.withUnsafeBytes { key.hasPrefix($0) } }
-    }
-
     /// Begins with no copies.
     ///
     /// - Returns: Those that it had, which belong to nobody now.
     func takeCopies() -> TrackedCopies {
         let void = copies
+        user.itemCount -= void.count
         void.client = nil
         copies = TrackedCopies()
         copies.client = self
@@ -136,6 +156,15 @@ final class TrackedClient {
         guard let first = own.revisions.first, first <= revision else { return false }
         return own.revisions.contains(revision)
     }
+}
+
+/// A prefix of BCAST, with the client that follows its keys.
+///
+/// Used only by the loop thread.
+final class FollowedPrefix {
+    unowned let client: TrackedClient
+
+    init(of client: TrackedClient) { self.client = client }
 }
 
 extension KeyspaceCore {

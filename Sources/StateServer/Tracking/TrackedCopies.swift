@@ -50,6 +50,7 @@ final class TrackedCopies {
         reads[key] = Reads(place: order.count, seat: seat(), first: revision, last: revision)
         order.append(key)
         byteCount += TrackedCopies.byteCount(of: key)
+        client?.user.itemCount += 1
         return true
     }
 
@@ -85,6 +86,7 @@ final class TrackedCopies {
             return nil
         }
         byteCount -= TrackedCopies.byteCount(of: key)
+        client?.user.itemCount -= 1
         guard last != key else { return forgotten.seat }
         order[forgotten.place] = last
         reads[last]?.place = forgotten.place

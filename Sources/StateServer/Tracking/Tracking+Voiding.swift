@@ -16,7 +16,7 @@ extension Tracking {
 
     /// Goes on with a client as it was in the last process.
     func resume(_ connection: Connection, _ record: TrackingRecord, _ core: KeyspaceCore) {
-        let client = TrackedClient(connection, record)
+        let client = TrackedClient(connection, user(of: connection), record)
         add(client, core)
         client.countPrefixes()
         for known in record.keys {

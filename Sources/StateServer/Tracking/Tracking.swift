@@ -1,3 +1,4 @@
+import CLinux
 import StateEngine
 import StateWire
 
@@ -15,28 +16,31 @@ import StateWire
 /// A reply that is held may have been read before a commit whose invalidation goes out before it:
 /// then the invalidation is sent again behind the held replies.
 ///
-/// The table is bounded: where it is full, a client with more than its share loses a key, which is
-/// sent as an invalidation. Used only by the loop thread, under the keyspace's lock.
+/// The table is bounded, and shared by users: where it is full, a user with more than a share loses a
+/// key, which is sent as an invalidation to the client of this user that has most. Used only by the
+/// loop thread, under the keyspace's lock.
 final class Tracking {
     let settings: Settings
     private let registry: Registry
     private let channels: Channels
     private let flushes: FlushList
     /// By the number of the connection.
-    var clients: [Int: TrackedClient] = [:]
+    private(set) var clients: [Int: TrackedClient] = [:]
+    private var users: [UInt32: TrackedUser] = [:]
+    /// The prefixes of BCAST.
+    private var prefixes = LiteralTable<FollowedPrefix>()
     /// Those that keep copies of a key; see ``TrackedCopies/Reads/seat``.
     private var table: [[UInt8]: [TrackedCopies]] = [:]
     /// Keys in ``table``, once for each client.
     private(set) var itemCount = 0
     private let leftovers: Leftovers
-    /// The client that had most keys when all were looked at, and after how many evictions they are
-    /// looked at again.
-    private var largest: TrackedClient?
-    private var evictionsToLook = 0
     private var subscription: CommitSubscription?
 
     /// More keys in one push are an invalidation of everything.
     private static let pushedCount = 10_000
+    /// If a commit makes more copies of one user void, all copies of this user are: that takes 2 ms
+    /// at most.
+    private static let voidCount = 20_000
     /// The channel of clients that have RESP2.
     private static let channel: StaticString = "__redis__:invalidate"
 
@@ -76,7 +80,6 @@ final class Tracking {
         }
         if let known { try check(request, against: known) }
         if request.isBroadcast {
-            // Each change is compared with each prefix, as with a glob.
             try settings.options.checkGlobs(max(1, request.prefixes.count), context)
         }
         // Order matters: it compares each with each.
@@ -86,14 +89,30 @@ final class Tracking {
             known.redirection = request.redirection.map { Int($0) }
             known.leavesOutOwn = request.leavesOutOwn
             known.add(request.prefixes.map { Array($0) })
+            follow(known)
             return
         }
-        add(TrackedClient(connection, request), context.core)
+        add(TrackedClient(connection, user(of: connection), request), context.core)
+    }
+
+    /// The user of a connection that is or becomes a client.
+    func user(of connection: Connection) -> TrackedUser {
+        let uid = connection.peer.uid
+        let user = users[uid] ?? TrackedUser(uid: uid)
+        users[uid] = user
+        return user
+    }
+
+    /// Looks up the new prefixes of a client from now on.
+    private func follow(_ client: TrackedClient) {
+        client.follow { prefixes.insert($0, under: $1) }
     }
 
     func add(_ client: TrackedClient, _ core: KeyspaceCore) {
         client.connection.session.tracking = client
         clients[client.connection.number] = client
+        client.user.add(client)
+        follow(client)
         guard subscription == nil else { return }
         subscription = CommitSubscription(PatternSet([.everything]), in: core) {
             [unowned self] revision, changes, core in
@@ -148,8 +167,10 @@ final class Tracking {
         connection.session.tracking = nil
         client.forgetPrefixes()
         clients[connection.number] = nil
-        if largest === client { (largest, evictionsToLook) = (nil, 0) }
+        client.forEachFollowed { prefixes.remove($0, under: $1) }
         leave(client.takeCopies(), client.connection)
+        client.user.remove(client)
+        if client.user.clients.isEmpty { users[client.user.uid] = nil }
         guard clients.isEmpty else { return }
         subscription?.end(in: core)
         subscription = nil
@@ -240,38 +261,36 @@ final class Tracking {
         if itemCount > settings.options.trackedKeyCount { evict(for: client) }
     }
 
-    /// Takes a key from copies that are void, else from the client, if it has more than its share, else
-    /// from the one that has most.
+    /// Takes a key from copies that are void, else from the user of `client`, if it has more than its
+    /// share, else from the user that has most.
+    ///
+    /// - Complexity: O(*n*) in the users.
     private func evict(for client: TrackedClient) {
         if let void = leftovers.anyCopies, let key = void.lastKey {
             return remove(key, from: void)
         }
-        let chosen = loser(besides: client)
-        guard let key = chosen.copies.anyKey else { return }
-        remove(key, from: chosen.copies)
-        send([key], to: chosen)
-    }
-
-    /// Who loses a key when `client` has read another one.
-    ///
-    /// - Complexity: O(1) amortized: all clients are looked at once for as many evictions.
-    private func loser(besides client: TrackedClient) -> TrackedClient {
-        let share = settings.options.trackedKeyCount / max(1, clients.count)
-        guard client.copies.count <= share else { return client }
-        if evictionsToLook <= 0 {
-            largest = clients.values.max { $0.copies.count < $1.copies.count }
-            evictionsToLook = clients.count
-        }
-        evictionsToLook -= 1
-        guard let largest, largest.copies.count > share else { return client }
-        return largest
+        let share = settings.options.trackedKeyCount / max(1, users.count)
+        let loser =
+            client.user.itemCount > share
+            ? client.user.loser(besides: client)
+            : users.values.max { $0.itemCount < $1.itemCount }?.loser(besides: nil)
+        guard let loser, let key = loser.copies.anyKey else { return }
+        remove(key, from: loser.copies)
+        send([key], to: loser)
     }
 
     // MARK: Commits
 
+    /// Copies that one commit makes void.
+    private struct VoidCopies {
+        let client: TrackedClient
+        /// Nil: all that it has.
+        var keys: [[UInt8]]? = []
+    }
+
     private func receive(_ changes: [Record], of revision: Int64, _ core: KeyspaceCore) {
-        var void: [Int: (client: TrackedClient, keys: [[UInt8]])] = [:]
-        let broadcasts = clients.values.filter(\.isBroadcast)
+        var void: [Int: VoidCopies] = [:]
+        var counts: [UInt32: Int] = [:]
         for change in changes {
             let key = Array(change.key)
             // Whoever may read may keep a copy, which would never be void without this.
@@ -279,31 +298,52 @@ final class Tracking {
             func admits(_ client: TrackedClient) -> Bool {
                 audience?.admits(client.connection.subject) ?? true
             }
-            if let readers = table[key] {
-                var left: [TrackedCopies] = []
-                for copies in readers {
-                    guard let client = copies.client else {
-                        copies.forget(key)
-                        continue
-                    }
-                    let effect = admits(client) ? copies.invalidate(key, by: revision) : .none
-                    if effect != .allVoid {
-                        copies.move(key, to: left.count)
-                        left.append(copies)
-                    }
-                    guard effect != .none else { continue }
-                    void[client.connection.number, default: (client, [])].keys.append(key)
+            func note(_ client: TrackedClient) {
+                void[client.connection.number, default: VoidCopies(client: client)].keys?.append(
+                    key
+                )
+            }
+            invalidate(key, by: revision, where: admits) { client in
+                note(client)
+                counts[client.user.uid, default: 0] += 1
+                guard counts[client.user.uid] == Tracking.voidCount else { return }
+                for client in client.user.clients.values where !client.isBroadcast {
+                    leave(client.takeCopies(), client.connection)
+                    void[client.connection.number] = VoidCopies(client: client, keys: nil)
                 }
-                itemCount -= readers.count - left.count
-                table[key] = left.isEmpty ? nil : left
             }
-            for client in broadcasts where admits(client) && client.follows(change.key) {
-                void[client.connection.number, default: (client, [])].keys.append(key)
+            prefixes.forEach(atStartOf: change.key) { followed in
+                if admits(followed.client) { note(followed.client) }
             }
         }
-        for (client, keys) in void.values where !client.leavesOut(revision) {
-            send(keys, to: client)
+        // All copies are void: also those that its client has of its own commits.
+        for void in void.values where void.keys == nil || !void.client.leavesOut(revision) {
+            send(void.keys, to: void.client)
         }
+    }
+
+    /// Takes the copies of a key that a commit makes void out of the table, and calls `body` with the
+    /// clients that had them.
+    private func invalidate(
+        _ key: [UInt8],
+        by revision: Int64,
+        where admits: (TrackedClient) -> Bool,
+        _ body: (TrackedClient) -> Void
+    ) {
+        guard let readers = table[key] else { return }
+        var left: [TrackedCopies] = []
+        for copies in readers {
+            let client = copies.client
+            let effect: TrackedCopies.Effect =
+                client.map { admits($0) ? copies.invalidate(key, by: revision) : .none } ?? .none
+            if effect != .allVoid {
+                copies.move(key, to: left.count)
+                left.append(copies)
+            }
+            if effect != .none, let client { body(client) }
+        }
+        itemCount -= readers.count - left.count
+        table[key] = left.isEmpty ? nil : left
     }
 
     // MARK: Sending

@@ -1,3 +1,4 @@
+import CLinux
 import StateEngine
 import StateWire
 
@@ -7,19 +8,22 @@ import StateWire
 final class ScriptCommands {
     private let strings: StringCommands
     private let state: StateCommands
-    private var loaded = LoadedScripts()
+    /// By user: nobody empties the scripts of others.
+    private var loaded: [UInt32: LoadedScripts] = [:]
 
     init(_ strings: StringCommands, _ state: StateCommands) {
         (self.strings, self.state) = (strings, state)
     }
 
     func run(_ command: Command.ScriptCommand, _ context: inout CommandContext) throws(StateError) {
+        let uid = context.connection.peer.uid
+        let own = loaded[uid] ?? LoadedScripts()
         switch command {
         case .run(let text, let keys, let arguments):
             guard let script = KnownScript(text: text) else { throw ScriptCommands.unknown }
             try run(script, keys, arguments, &context)
         case .runNamed(let name, let keys, let arguments):
-            guard let digest = SHA1(name.text), let script = loaded[digest] else {
+            guard let digest = SHA1(name.text), let script = own[digest] else {
                 throw StateError(
                     StateError.Code("NOSCRIPT"),
                     "No matching script. Please use EVAL."
@@ -29,16 +33,16 @@ final class ScriptCommands {
         case .load(let text):
             guard let script = KnownScript(text: text) else { throw ScriptCommands.unknown }
             let digest = SHA1(of: text)
-            loaded.add(script, digest)
+            loaded[uid, default: LoadedScripts()].add(script, digest)
             context.output.writeBulk(digest.description)
         case .exist(let names):
             context.output.writeArray(names.count)
             for index in 0..<names.count {
-                let isKnown = SHA1(names[index].text).flatMap { loaded[$0] } != nil
+                let isKnown = SHA1(names[index].text).flatMap { own[$0] } != nil
                 context.output.writeInteger(isKnown ? 1 : 0)
             }
         case .flush:
-            loaded.removeAll()
+            loaded[uid] = nil
             context.output.writeOK()
         }
     }

@@ -47,6 +47,8 @@ final class BlockedChanges {
     private var reply: ChangesReply
     private var failure: StateError?
     private var subscription: CommitSubscription?
+    /// Later commits were not collected: the client asks for them again; nil if all are.
+    private var collectedThrough: Int64?
     /// Whether the read of the history is over: it is answered at the next commit.
     var isWaiting = false
     /// CLIENT UNBLOCK asks for an error.
@@ -63,18 +65,26 @@ final class BlockedChanges {
         self.deadline = deadline
         self.connection = connection
         reply = request.makeReply()
-        subscription = CommitSubscription(request.patterns, for: request.subject, in: core) {
-            [unowned self] revision, changes, _ in
-            note(revision, changes)
-            if isWaiting { wake(self) }
-        }
+        subscription = CommitSubscription(
+            request.patterns,
+            for: request.subject,
+            in: core,
+            fallBehind: { [unowned self] revision in
+                collectedThrough = revision
+                if isWaiting { wake(self) }
+            },
+            { [unowned self] revision, changes, _ in
+                note(revision, changes)
+                if isWaiting { wake(self) }
+            }
+        )
     }
 
     /// Its approximate memory.
     var byteCount: Int { reply.footprint + request.patterns.byteCount }
 
     /// Whether there is something to reply.
-    var hasSomething: Bool { !reply.isEmpty || failure != nil }
+    var hasSomething: Bool { !reply.isEmpty || failure != nil || collectedThrough != nil }
 
     private func note(_ revision: Int64, _ changes: [Record]) {
         guard failure == nil else { return }
@@ -107,7 +117,7 @@ final class BlockedChanges {
                 "client unblocked via CLIENT UNBLOCK"
             )
         }
-        reply.advance(to: core.revisions.durable)
+        reply.advance(to: collectedThrough ?? core.revisions.durable)
         reply.write(
             to: &connection.outbound.bytes,
             epoch: request.includesEpoch ? core.epoch : nil

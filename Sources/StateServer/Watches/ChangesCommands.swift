@@ -31,6 +31,7 @@ struct ChangesCommands {
         if options.block != nil {
             // While it waits, each written key is compared with them, as with those of a watch.
             try settings.options.checkGlobs(request.patterns.globCount, context)
+            try settings.options.checkPatterns(request.patterns.patterns.count, context)
         }
         let since = options.since
         let current = context.core.revisions.durable
@@ -118,7 +119,7 @@ struct ChangesCommands {
     ) {
         let deadline = milliseconds == 0 ? .max : SystemClock.monotonicMilliseconds() + milliseconds
         let list = services.waitingForChanges
-        context.connection.share.account?.globCount += request.patterns.globCount
+        context.connection.share.account?.noteWatched(request.patterns, by: 1)
         context.connection.inbound.blocked = BlockedChanges(
             request,
             until: deadline,
@@ -153,7 +154,7 @@ struct ChangesCommands {
     func unblock(_ connection: Connection, _ core: KeyspaceCore) {
         guard let blocked = connection.inbound.blocked else { return }
         connection.inbound.blocked = nil
-        connection.share.account?.globCount -= blocked.request.patterns.globCount
+        connection.share.account?.noteWatched(blocked.request.patterns, by: -1)
         blocked.end(in: core)
         services.waitingForChanges.remove(blocked)
     }

@@ -40,6 +40,7 @@ struct WatchCommands {
             context.core
         )
         try settings.options.checkGlobs(set.globCount, context)
+        try settings.options.checkPatterns(set.patterns.count, context)
         context.connection.watches.lastNumber += 1
         let watcher = add(
             set,
@@ -71,7 +72,7 @@ struct WatchCommands {
         to connection: Connection,
         _ core: KeyspaceCore
     ) -> ConnectionWatcher {
-        connection.share.account?.globCount += set.globCount
+        connection.share.account?.noteWatched(set, by: 1)
         connection.watches.patternCount += set.patterns.count
         connection.watches.byteCount += set.byteCount
         let watcher = ConnectionWatcher(
@@ -140,55 +141,69 @@ struct WatchCommands {
         services.quotas.tally.remove(watcher.limits, of: connection.peer.uid)
         connection.watches.patternCount -= patterns.patterns.count
         connection.watches.byteCount -= patterns.byteCount
-        connection.share.account?.globCount -= patterns.globCount
+        connection.share.account?.noteWatched(patterns, by: -1)
         core.hub.remove(watcher.watcher)
     }
 
     // MARK: STATE.WATCHES
 
-    func list(_ context: borrowing CommandContext) throws(StateError) {
-        let start = context.output.count
-        let clients = registry.connections.filter { context.maySee($0) }
-        context.output.writeArray(clients.reduce(0) { $0 + $1.watches.all.count })
-        for client in clients.sorted(by: { $0.number < $1.number }) {
-            for watcher in client.watches.all.values.sorted(by: { $0.number < $1.number }) {
-                write(watcher, of: client, context)
-                try settings.options.checkReply(context.output.count - start)
+    func list(_ context: inout CommandContext) throws(StateError) {
+        let (asking, version, isAdmin) = (context.connection, context.version, context.isAdmin)
+        let listing = ConnectionListing(
+            registry,
+            byteLimit: settings.options.replyByteCount,
+            visitLimit: context.execution?.visitsLeft ?? .max,
+            advice: "end some watches"
+        ) { client, core, rows in
+            guard isAdmin || asking.isOfSameUser(as: client) else { return 0 }
+            let watchers = client.watches.all.values.sorted { $0.number < $1.number }
+            let isOwn = asking.isOfSameUser(as: client)
+            let visibility = core.visibility(of: asking.subject)
+            for watcher in watchers {
+                WatchCommands.write(watcher, of: client, version, core, to: &rows) {
+                    isOwn || visibility.mayReveal(patternOf: $0)
+                }
             }
+            return watchers.count
         }
+        try services.listings.list(listing, &context) { listing, context in
+            context.output.writeArray(listing.count)
+            listing.writeRows(to: &context.output)
+        }
+        context.execution?.visitsLeft -= listing.visitedCount
     }
 
-    private func write(
+    private static func write(
         _ watcher: ConnectionWatcher,
         of client: Connection,
-        _ context: borrowing CommandContext
+        _ version: ProtocolVersion,
+        _ core: KeyspaceCore,
+        to rows: inout ByteBuffer,
+        where isShown: (Pattern) -> Bool
     ) {
-        let position = watcher.watcher.deliveredThrough(in: context.core) ?? 0
+        let position = watcher.watcher.deliveredThrough(in: core) ?? 0
         let waiting = watcher.watcher.waiting
-        context.output.writeMap(13, context.version)
-        context.output.writeField("client", Int64(client.number))
-        context.output.writeField("watch", Int64(watcher.number))
-        context.output.writeField("pid", Int64(client.peer.pid))
-        context.output.writeField("uid", Int64(client.peer.uid))
-        context.output.writeBulk("name")
-        context.output.writeBulk(client.session.client.name)
-        context.output.writeBulk("patterns")
-        let isOwn = context.connection.isOfSameUser(as: client)
-        let patterns = watcher.watcher.patterns.patterns.filter {
-            isOwn || context.mayName($0)
-        }
-        context.output.writeArray(patterns.count)
-        for pattern in patterns { context.output.writeBulk(pattern.bytes) }
-        context.output.writeBulk("options")
+        rows.writeMap(13, version)
+        rows.writeField("client", Int64(client.number))
+        rows.writeField("watch", Int64(watcher.number))
+        rows.writeField("pid", Int64(client.peer.pid))
+        rows.writeField("uid", Int64(client.peer.uid))
+        rows.writeBulk("name")
+        rows.writeBulk(client.session.client.name)
+        rows.writeBulk("patterns")
+        let patterns = watcher.watcher.patterns.patterns.filter(isShown)
+        rows.writeArray(patterns.count)
+        for pattern in patterns { rows.writeBulk(pattern.bytes) }
+        rows.writeBulk("options")
         let words = watcher.format.options.words
-        context.output.writeArray(words.count)
-        for word in words { context.output.writeBulk(word) }
-        context.output.writeField("state", watcher.group.rawValue)
-        context.output.writeField("revision", position)
-        context.output.writeField("lag", context.core.revisions.durable - position)
-        context.output.writeField("waiting", Int64(watcher.waitingByteCount))
-        context.output.writeField("pending", Int64(waiting?.pendingCount ?? 0))
-        context.output.writeField("values", Int64(waiting?.valueCount ?? 0))
+        rows.writeArray(words.count)
+        for word in words { rows.writeBulk(word) }
+        rows.writeField("state", watcher.group.rawValue)
+        rows.writeField("revision", position)
+        rows.writeField("lag", core.revisions.durable - position)
+        rows.writeField("waiting", Int64(watcher.waitingByteCount))
+        rows.writeField("pending", Int64(waiting?.pendingCount ?? 0))
+        rows.writeField("values", Int64(waiting?.valueCount ?? 0))
     }
 }
 
