@@ -45,6 +45,8 @@ extension FileContainer {
                 obstacles: problems.obstacles,
                 limits: limits,
                 edits: .after,
+                directoryLimit: isShared
+                    ? FileWatcher.sharedDirectoryLimit : FileWatcher.directoryLimit,
                 keyOf: keys.key(of:),
                 report: problems.skip
             )

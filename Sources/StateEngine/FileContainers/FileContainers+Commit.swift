@@ -95,7 +95,7 @@ extension FileContainers {
         }
         for part in publication.parts { part.container.publish(part) }
         wakeForRetries()
-        adoptionRetry.end()
+        looks.retry.end()
         onStep(3)
     }
 
@@ -110,8 +110,8 @@ extension FileContainers {
     /// to storage.
     func undoAdoptions() {
         guard containers.contains(where: { !$0.adopting.isEmpty }) else { return }
-        adoptionRetry.next()
-        let pause = adoptionRetry.pauseNanoseconds
+        looks.retry.next()
+        let pause = looks.retry.pauseNanoseconds
         for container in containers where !container.adopting.isEmpty {
             let paths = Array(container.adopting.keys)
             container.adopting = [:]

@@ -50,7 +50,7 @@ extension FileContainers {
         }
         for (container, found) in zip(containers, found) {
             adopt(found, of: container, into: keyspace)
-            container.files?.watcher.finishLook()
+            container.files?.finishLook()
         }
         let kept = left.remove(now: self, notice)
         // If this record cannot be written, the next start checks again.
