@@ -30,7 +30,7 @@ struct FoundFile {
 /// it, but any thread may read watcher and obstacles.
 final class FileDirectory {
     let tree: FileTree
-    private let lock: DirectoryLock
+    private let locks: [DirectoryLock]
     let watcher: FileWatcher
     let obstacles: FileObstacles
     var limits: Limits
@@ -58,7 +58,7 @@ final class FileDirectory {
     ///
     /// - Parameters:
     ///   - tree: The directory.
-    ///   - lock: Makes this process the owner of the directory, as long as this object lives.
+    ///   - locks: Make this process the owner of the directory, as long as this object lives.
     ///   - obstacles: Records what obstructs keys.
     ///   - limits: The largest file that counts as a value, and the largest number of names.
     ///   - edits: What happens to an edit that a commit finds.
@@ -70,7 +70,7 @@ final class FileDirectory {
     /// - Throws: ``StateError/Code/storage``, if it cannot be watched.
     init(
         _ tree: FileTree,
-        lock: DirectoryLock,
+        locks: [DirectoryLock],
         obstacles: FileObstacles,
         limits: Limits,
         edits: EditOrder,
@@ -80,7 +80,7 @@ final class FileDirectory {
         report: @escaping (FilePath, StateError) -> Void
     ) throws(StateError) {
         self.tree = tree
-        self.lock = lock
+        self.locks = locks
         self.obstacles = obstacles
         self.limits = limits
         self.edits = edits

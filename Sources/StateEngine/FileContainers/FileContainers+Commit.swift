@@ -52,7 +52,8 @@ extension FileContainers {
         return changes
     }
 
-    private func addPendingFiles(to publication: inout FilePublication) {
+    /// Sets what the list of pending files will be, if it changes.
+    func addPendingFiles(to publication: inout FilePublication) {
         var list = PendingFileList()
         var listed: Set<[UInt8]> = []
         for part in publication.parts {

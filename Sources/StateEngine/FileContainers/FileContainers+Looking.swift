@@ -206,6 +206,8 @@ extension FileContainers {
     }
 
     /// The removal of the file of a key; nil if it is there, or is not known to be gone.
+    ///
+    /// A key that can have no file is named: nobody has removed one.
     private func removal(
         of key: Key,
         _ container: FileContainer,
@@ -213,8 +215,16 @@ extension FileContainers {
         _ keyspace: LocalKeyspace,
         _ stored: Int64
     ) -> FoundFile? {
-        guard let path = try? key.bytes.withBorrowed(container.keys.path),
-            files.known[path] == nil, container.unpublished[path] == nil,
+        // A key without a path is named by its own bytes.
+        let path =
+            (try? key.bytes.withBorrowed(container.keys.path))
+            ?? FilePath(Array(key.bytes.dropFirst(container.keys.prefix.count)))
+        guard files.known[path] == nil else { return nil }
+        if let obstacle = keyspace.obstacle(to: key, in: container) {
+            container.problems.refuse(path, obstacle)
+            return nil
+        }
+        guard container.unpublished[path] == nil,
             !container.isAdopted(path, as: nil, after: stored),
             files.obstacles.onTheWay(to: path) == nil,
             // A file that is being written exists.
