@@ -324,6 +324,14 @@ final class FileDirectory {
         }
     }
 
+    /// Takes a file away from those who may not read its key, as if it were written anew.
+    ///
+    /// - Throws: ``FileFailure``; others may still read it.
+    func restrict(_ path: FilePath) throws(FileFailure) {
+        guard tree.form.readers != nil, known[path] != nil else { return }
+        try tree.restrict(path)
+    }
+
     func status(of path: FilePath) throws(StateError) -> FileStatus? {
         do throws(FileFailure) { return try tree.status(path) } catch {
             throw StateError(.storage, error.sentence)

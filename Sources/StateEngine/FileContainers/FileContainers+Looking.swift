@@ -173,6 +173,11 @@ extension FileContainers {
                 left?.has($0, at: path, in: container.location) ?? false
             }
             if let file { found.append(file) }
+            // The rule may have let everybody read the key when its file was written.
+            do throws(FileFailure) { try files.restrict(path) } catch {
+                let reason = "others may read it, whom its rule forbids to: \(error.sentence)"
+                container.problems.refuse(path, StateError(.storage, reason))
+            }
         }
         for key in keys(of: container, in: keyspace) {
             guard let file = removal(of: key, container, files, keyspace, stored), hadFile(key)
