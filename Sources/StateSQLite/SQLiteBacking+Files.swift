@@ -20,8 +20,8 @@ extension SQLiteBacking: PendingFileListBacking {
         }
     }
 
-    package func removePendingFileList() throws {
-        try write { (writer) throws(SQLiteFailure) in try writer.write(.pendingFiles, nil) }
+    package func setPendingFileList(_ text: String?) throws {
+        try write { (writer) throws(SQLiteFailure) in try writer.write(.pendingFiles, text) }
     }
 
     /// Writes to `meta` in its own transaction.

@@ -99,6 +99,27 @@ struct FileSecretTests {
         #expect(try asUser("ls d/sub/deep").exitCode != 0)
     }
 
+    @Test
+    func `a file that everybody could read is said to need a restart, and gets its mode there`()
+        throws
+    {
+        chmod(directory.path(of: "d"), 0o755)
+        let daemon = try Daemon(["--config", try configure("trim: false")], directory: directory)
+        try daemon.connect().set(bytes("secret"), for: "s/token")
+        #expect(try asUser("cat d/token").output == bytes("secret"))
+        _ = try configure("trim: false, read: ['root']")
+        for _ in 0..<2 {
+            let reload = try Statectl.run(daemon, "reload")
+            #expect(reload.text.contains("mode") && reload.text.contains("restart"), "\(reload)")
+        }
+        #expect(eventually { daemon.log.contains("mode (needs a restart)") }, "\(daemon.log)")
+        try daemon.restart()
+        #expect(try daemon.connect().value(for: "s/token") == bytes("secret"))
+        #expect(try asUser("cat d/token").exitCode != 0)
+        #expect(try readFile(directory.path(of: "d/token")) == bytes("secret"))
+        #expect(try !Statectl.run(daemon, "reload").text.contains("mode"))
+    }
+
     @Test func `a check warns of a shared directory whose keys not everybody may read`() throws {
         let result = try runCommand(
             builtProgram("stated"),

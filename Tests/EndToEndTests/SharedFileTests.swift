@@ -114,6 +114,87 @@ struct SharedFileTests {
         #expect(second.errorText.contains("is owned by process \(daemon.pid)"), "\(second)")
     }
 
+    /// Starts a program in a PID namespace of its own, which names no processes outside.
+    private static let apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+
+    @Test func `a lock that a user holds keeps away no daemon in a PID namespace of its own`()
+        throws
+    {
+        let words = FilePlaceTests.words(
+            user,
+            directory,
+            "exec flock d sh -c 'echo locked; read end'"
+        )
+        let squatter = try RunningCommand("setpriv", words.map { Array($0.utf8) })
+        #expect(try squatter.nextLine() == "locked")
+        let daemon = try start(launcher: SharedFileTests.apart)
+        try daemon.connect().set(bytes("1"), for: "app/a")
+        #expect(try readFile(directory.path(of: "d/a")) == bytes("1"))
+        #expect(
+            eventually { daemon.log.contains("is locked by a process of another PID namespace") }
+        )
+        squatter.closeInput()
+        _ = squatter.wait()
+    }
+
+    @Test func `a directory that only root can open is locked across PID namespaces`() throws {
+        chmod(directory.path(of: "d"), 0o700)
+        let owner = try RunningCommand(
+            "flock",
+            [directory.path(of: "d"), "sh", "-c", "echo locked; read end"].map { Array($0.utf8) }
+        )
+        #expect(try owner.nextLine() == "locked")
+        let options = [
+            "--config", try configuration(), "--socket", directory.path(of: "other"), "--data",
+            directory.path(of: "other-data"),
+        ]
+        let words = SharedFileTests.apart.dropFirst() + [builtProgram("stated")] + options
+        let start = try runCommand("unshare", Array(words))
+        #expect(start.exitCode == 3)
+        #expect(start.errorText.contains("is owned by another process"), "\(start)")
+        owner.closeInput()
+        _ = owner.wait()
+    }
+
+    @Test func `nothing that users prepared keeps a daemon from starting with files`() throws {
+        let deep = "app/" + String(repeating: "n/", count: 39) + "n"
+        let refused = [deep, "app/a", "app/a/b", "app/x~", "app/link", "app/pipe"]
+        do {
+            let daemon = try Daemon([], directory: directory)
+            let client = try daemon.connect()
+            for key in refused + ["app/plain"] { try client.set(bytes(key), for: Key(key)) }
+            try daemon.stop()
+        }
+        try asUser("ln -s /etc/passwd link; mkfifo pipe")
+        let daemon = try start()
+        for _ in 0..<2 {
+            let client = try daemon.connect()
+            // It takes connections before it has read anything.
+            _ = try client.status()
+            #expect(try readFile(directory.path(of: "d/plain")) == bytes("app/plain"))
+            let check = try Statectl.run(daemon, "check").text
+            for key in refused {
+                #expect(try client.value(for: Key(key)) == bytes(key))
+                #expect(check.contains("/d/\(key.dropFirst(4))\t"), "\(check)")
+            }
+            #expect(try status(daemon)?.hasSuffix("(and 5 more)") ?? false)
+            #expect(eventually { daemon.log.contains("cannot be a file: its path has 40 names") })
+            try daemon.restart()
+        }
+        // What was in the way goes, also while the daemon is stopped.
+        try daemon.stop()
+        try asUser("rm link pipe")
+        try daemon.start()
+        let client = try daemon.connect()
+        #expect(try client.value(for: "app/link") == bytes("app/link"))
+        #expect(
+            eventually { (try? readFile(directory.path(of: "d/link"))) == bytes("app/link") }
+        )
+        _ = try client.delete([Pattern("app/a/b")])
+        try client.set(bytes("2"), for: "app/a")
+        #expect(try readFile(directory.path(of: "d/a")) == bytes("2"))
+    }
+
     @Test func `a tree as deep as a user can make it costs the daemon no descriptors`() throws {
         func deepen(_ name: String) -> String {
             "perl -e 'for (1..1400) { mkdir \"\(name)\"; chdir \"\(name)\" }'"

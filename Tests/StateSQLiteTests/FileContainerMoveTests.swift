@@ -57,7 +57,7 @@ struct FileContainerMoveTests {
         #expect(try files("e", in: directory) == ["x": "of a", "y": "new"])
     }
 
-    @Test func `a start that is refused leaves no files that would count later`() throws {
+    @Test func `a key that no file can have keeps its value at a start that makes files`() throws {
         let directory = try TemporaryDirectory()
         let without = [Rule(keys: "b/", directory: "e")]
         let with = without + [Rule(keys: "a/", directory: "d")]
@@ -65,15 +65,16 @@ struct FileContainerMoveTests {
         try stage.set("a/x", "old")
         try stage.set("a/y~", "a name that no file can have")
         stage.close()
-        #expect(throws: StateError.self) { try FileContainerStage(directory, rules: with) }
+        let values = ["a/x": "old", "a/y~": "a name that no file can have"]
+        for _ in 0..<2 {
+            let next = try FileContainerStage(directory, rules: with)
+            #expect(next.values() == values)
+            #expect(try files("d", in: directory) == ["x": "old"])
+            next.close()
+        }
+        let last = try FileContainerStage(directory, rules: without)
+        #expect(last.values() == values)
         #expect(try files("d", in: directory) == [:])
-        let next = try FileContainerStage(directory, rules: without)
-        try next.set("a/x", "new")
-        try next.delete("a/y~")
-        next.close()
-        let last = try FileContainerStage(directory, rules: with)
-        #expect(last.values() == ["a/x": "new"])
-        #expect(try files("d", in: directory) == ["x": "new"])
     }
 
     @Test func `a copy of the store removes no file of the one that it is a copy of`() throws {

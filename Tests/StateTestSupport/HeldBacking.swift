@@ -188,7 +188,7 @@ extension HeldBacking: PendingFileListBacking {
         }
     }
 
-    package func removePendingFileList() {}
+    package func setPendingFileList(_ text: String?) {}
 }
 
 extension BuiltBatch.Change {

@@ -28,9 +28,9 @@ extension FileBacking {
     public func takeOutsideChanges() -> [OutsideChange] {
         guard let files else { return [] }
         let places = files.takeDue()
-        let found = places.compactMap { look(at: $0.key, isWritten: $0.value, in: files) }
-        if !found.isEmpty { files.syncParents(of: places.keys) }
-        files.watcher.finishLook()
+        let found = places.compactMap { look(at: $0.path, isWritten: $0.isWritten, in: files) }
+        if !found.isEmpty { files.syncParents(of: places.lazy.map(\.path)) }
+        files.finishLook()
         defer { met = [] }
         let again = Set(found.map(\.key))
         return met.filter { !again.contains($0.key) } + found

@@ -12,7 +12,7 @@ import StatePlatform
 /// The files hold values and nothing else: each start has a new epoch, with every entry at its
 /// first revision.
 ///
-/// `.stated` in the directory holds the journal; the directory itself is locked. ``load(_:)`` is
+/// `.stated` in the directory holds the journal; both are locked. ``load(_:)`` is
 /// first and once, everything after it is one call at a time, as ``Backing`` requires;
 /// ``validate(_:)`` and ``unreadable`` may be called from anywhere. That, and the lock around what
 /// they read, is the proof of `@unchecked Sendable`.
@@ -136,6 +136,9 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
             if !isShared { try TrustedPath.checkOwner(tree.root, directory) }
             let lock = try DirectoryLock(tree.root, for: directory)
             try tree.prepare()
+            // Others cannot open this one, so none of them has its lock.
+            let own = try tree.directory(FileJournal.directory)
+            let locks = [lock, try DirectoryLock(own, for: directory)]
             try replayJournal(in: tree)
             let onUnreadable = onUnreadable
             var limits = Limits()
@@ -143,7 +146,7 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
             // Order matters: an edit from here on is detected.
             let files = try FileDirectory(
                 tree,
-                lock: lock,
+                locks: locks,
                 obstacles: obstacles,
                 limits: limits,
                 edits: .below,

@@ -30,7 +30,7 @@ struct FoundFile {
 /// it, but any thread may read watcher and obstacles.
 final class FileDirectory {
     let tree: FileTree
-    private let lock: DirectoryLock
+    private let locks: [DirectoryLock]
     let watcher: FileWatcher
     let obstacles: FileObstacles
     var limits: Limits
@@ -47,39 +47,47 @@ final class FileDirectory {
     /// Whether the number of names fell below the limit again; what was removed meanwhile is
     /// unknown.
     private var isWholeAgain = false
+    /// Places that were taken from the watcher, or found in directories, and not returned yet.
+    private var backlog: [(path: FilePath, isWritten: Bool)] = []
+    /// The directories whose files come after ``backlog``.
+    private var listing: Listing?
+    /// Files that commands wait for, which are being looked at, and since when.
+    private var wanted: (paths: Set<FilePath>, since: Int64) = ([], 0)
 
     /// Begins to watch the directory; nothing is read yet.
     ///
     /// - Parameters:
     ///   - tree: The directory.
-    ///   - lock: Makes this process the owner of the directory, as long as this object lives.
+    ///   - locks: Make this process the owner of the directory, as long as this object lives.
     ///   - obstacles: Records what obstructs keys.
     ///   - limits: The largest file that counts as a value, and the largest number of names.
     ///   - edits: What happens to an edit that a commit finds.
     ///   - newFileMode: The mode of a file that replaces none; nil if the mode of the directory
     ///     decides.
+    ///   - directoryLimit: The largest number of directories that are watched.
     ///   - keyOf: The key whose value a file is.
     ///   - report: Called for each file that turns out not to hold a value.
     /// - Throws: ``StateError/Code/storage``, if it cannot be watched.
     init(
         _ tree: FileTree,
-        lock: DirectoryLock,
+        locks: [DirectoryLock],
         obstacles: FileObstacles,
         limits: Limits,
         edits: EditOrder,
         newFileMode: mode_t? = nil,
+        directoryLimit: Int = FileWatcher.directoryLimit,
         keyOf: @escaping (FilePath) -> Key?,
         report: @escaping (FilePath, StateError) -> Void
     ) throws(StateError) {
         self.tree = tree
-        self.lock = lock
+        self.locks = locks
         self.obstacles = obstacles
         self.limits = limits
         self.edits = edits
         self.newFileMode = newFileMode
         self.keyOf = keyOf
         self.report = report
-        watcher = try FileWatcher(tree)
+        watcher = try FileWatcher(tree, directoryLimit: directoryLimit)
     }
 
     deinit { watcher.stop() }
@@ -88,38 +96,99 @@ final class FileDirectory {
 
     /// The places of all keys; removes new files that an earlier process left behind.
     func collectAll() -> [FilePath] {
-        let found = collect(.root)
-        for path in found.leftovers { try? tree.remove(path) }
-        return found.paths
+        var listing = Listing([.root])
+        advance(&listing, upTo: .max)
+        for path in listing.leftovers { try? tree.remove(path) }
+        return listing.paths
     }
 
-    /// The places of keys below `directory`.
+    /// Directories whose files are listed, with all below them.
+    private struct Listing {
+        /// The directories that are left.
+        var rest: [FilePath]
+        /// The directory that is being listed, and its path; nil if that has ended.
+        var names: FileTree.Names?
+        var place = FilePath.root
+        let includesRoot: Bool
+        /// The files that were found, until they are taken.
+        var paths: [FilePath] = []
+        /// New files that an earlier process left behind.
+        var leftovers: [FilePath] = []
+        /// The directories that were listed.
+        var listed: [FilePath] = []
+        var nameCount = 0
+
+        init(_ directories: [FilePath]) {
+            (rest, includesRoot) = (directories, directories.contains(.root))
+        }
+
+        var hasMore: Bool { names != nil || !rest.isEmpty }
+
+        /// The directories that were not listed completely.
+        var directories: [FilePath] { names == nil ? rest : rest + [place] }
+
+        /// Leaves out what was not listed yet.
+        mutating func end() { (names, rest) = (nil, []) }
+    }
+
+    /// Lists directories until so many names and directories were seen, or one cannot be listed.
     ///
     /// If there are more names than the limit, the rest is not read; the complete directory is
     /// refused and read again later.
-    private func collect(_ directory: FilePath) -> Found {
-        var found = Found()
-        var rest = [directory]
-        var listed: [FilePath] = []
-        while let next = rest.popLast() {
-            do throws(FileFailure) {
-                try list(next, &found, &rest)
-                listed.append(next)
-            } catch  where error.code == E2BIG {
+    private func advance(_ listing: inout Listing, upTo count: Int) {
+        let end = listing.nameCount + listing.listed.count + min(count, .max >> 1)
+        while listing.nameCount + listing.listed.count < end, listing.hasMore {
+            do throws(FileFailure) { try step(&listing) } catch  where error.code == E2BIG {
                 refuse(.root, StateError(.storage, error.sentence))
                 isPartial = true
                 let place = FileWatcher.Place(path: .root, isTree: true, isWritten: false)
                 watcher.note([place], after: 5_000_000_000)
-                return found
+                return listing.end()
             } catch  where error.code == ENOENT || error.code == ENOTDIR {
                 // It has no keys; the files that it had are checked one by one.
             } catch {
-                refuse(next, StateError(.storage, error.sentence))
+                refuse(listing.place, StateError(.storage, error.sentence))
             }
         }
-        for path in listed { obstacles.remove(path) }
-        if directory.isRoot, isPartial { (isPartial, isWholeAgain) = (false, true) }
-        return found
+        guard !listing.hasMore else { return }
+        // A key whose file a directory is in the way of stays refused: only an obstacle of the
+        // directory itself is gone.
+        for path in listing.listed where obstacles[path]?.code == .storage {
+            obstacles.remove(path)
+        }
+        if listing.includesRoot, isPartial { (isPartial, isWholeAgain) = (false, true) }
+    }
+
+    /// Opens the next directory, or takes the next name of the one that is open.
+    private func step(_ listing: inout Listing) throws(FileFailure) {
+        guard let names = listing.names else {
+            guard let next = listing.rest.popLast() else { return }
+            listing.place = next
+            listing.names = try FileTree.Names(tree.directory(next))
+            return
+        }
+        let directory = listing.place
+        let next: (name: [UInt8], isDirectory: Bool)?
+        do throws(FileFailure) { next = try names.next() } catch {
+            listing.names = nil
+            throw error
+        }
+        guard let (name, isDirectory) = next else {
+            listing.names = nil
+            return listing.listed.append(directory)
+        }
+        listing.nameCount += 1
+        guard listing.nameCount <= limits.fileCount else {
+            throw FileFailure(tooManyNames: limits.fileCount)
+        }
+        let path = directory.appending(name)
+        if isDirectory, FileName.isOfKey(name) {
+            if path.mayHoldKeys { listing.rest.append(path) }
+        } else if FileName.isOfKey(name) {
+            listing.paths.append(path)
+        } else if !isDirectory, tree.isTemporary(name) {
+            listing.leftovers.append(path)
+        }
     }
 
     /// Returns true once after the number of names fell below the limit again.
@@ -128,55 +197,76 @@ final class FileDirectory {
         return isWholeAgain
     }
 
-    /// What the names in directories are.
-    private struct Found {
-        var paths: [FilePath] = []
-        /// New files that an earlier process left behind.
-        var leftovers: [FilePath] = []
-        var nameCount = 0
-    }
+    // MARK: The places that may have changed
 
-    private func list(
-        _ directory: FilePath,
-        _ found: inout Found,
-        _ subdirectories: inout [FilePath]
-    ) throws(FileFailure) {
-        let limit = limits.fileCount
-        try tree.forEachName(in: directory) { (name, isDirectory) throws(FileFailure) in
-            found.nameCount += 1
-            guard found.nameCount <= limit else {
-                throw FileFailure(tooManyNames: limit)
-            }
-            let path = directory.appending(name)
-            if isDirectory, FileName.isOfKey(name) {
-                if path.mayHoldKeys { subdirectories.append(path) }
-            } else if FileName.isOfKey(name) {
-                found.paths.append(path)
-            } else if !isDirectory, tree.isTemporary(name) {
-                found.leftovers.append(path)
-            }
+    /// Whether more places are taken than were returned.
+    var hasMore: Bool { !backlog.isEmpty || listing != nil }
+
+    /// Some of the places that may have changed and are quiet now, and whether bytes were written
+    /// there; more are taken from the watcher when all of them were returned.
+    ///
+    /// Files that commands wait for are the first.
+    ///
+    /// - Complexity: O(*n*) in `count`, and in the names of one directory; and in the known files
+    ///   if everything below some directory may have changed.
+    func takeDue(upTo count: Int = .max) -> [(path: FilePath, isWritten: Bool)] {
+        let (first, since) = watcher.takeWanted()
+        wanted = (Set(first), since)
+        if !hasMore { takeFromWatcher() }
+        if var listing {
+            advance(&listing, upTo: count)
+            backlog += listing.paths.map { ($0, false) }
+            listing.paths = []
+            self.listing = listing.hasMore ? listing : nil
         }
-    }
-
-    /// The places that may have changed and are quiet now, and whether bytes were written there.
-    func takeDue() -> [FilePath: Bool] {
-        let (due, failures) = watcher.takeDue()
-        for (path, error) in failures { report(path, error) }
+        let taken = backlog.suffix(count)
+        backlog.removeLast(taken.count)
         var places: [FilePath: Bool] = [:]
-        for place in due { places[place.path] = place.isWritten }
-        addTrees(due, to: &places)
+        for (path, isWritten) in taken where !wanted.paths.contains(path) {
+            places[path] = isWritten || places[path] ?? false
+        }
         if FileWatcher.lookNanoseconds != nil { postpone(&places) }
         // A file that became a directory is found by what appeared in it.
-        for path in places.keys {
+        for path in Array(places.keys) + first {
             for above in path.ancestors where known[above] != nil && places[above] == nil {
                 places[above] = false
             }
         }
-        return places
+        return first.map { ($0, true) } + places.map { ($0.key, $0.value) }
     }
 
-    private func addTrees(_ due: [FileWatcher.Place], to places: inout [FilePath: Bool]) {
-        let trees = Set(due.lazy.filter(\.isTree).map(\.path))
+    /// Returns a place later that ``takeDue(upTo:)`` has returned.
+    func putBack(_ path: FilePath, isWritten: Bool) {
+        backlog.append((path, isWritten))
+        wanted.paths.remove(path)
+    }
+
+    /// Has every file returned, instead of those that were taken.
+    func takeAll() {
+        backlog = []
+        listing = Listing([.root])
+    }
+
+    /// The places that are due, as the watcher has them, and those that were taken before.
+    func takePlaces() -> [FileWatcher.Place] {
+        let (due, failures) = watcher.takeDue()
+        for (path, error) in failures { report(path, error) }
+        defer { (backlog, listing) = ([], nil) }
+        return due + backlog.map { FileWatcher.Place(path: $0.path, isWritten: $0.isWritten) }
+            + (listing?.directories ?? []).map { FileWatcher.Place(path: $0, isTree: true) }
+    }
+
+    /// What was returned was looked at, and what was found is recorded.
+    func finishLook() {
+        watcher.finishLook(at: wanted.paths, since: wanted.since)
+        wanted.paths = []
+        if !hasMore { watcher.finishLook() }
+    }
+
+    private func takeFromWatcher() {
+        let places = takePlaces()
+        let trees = Set(places.lazy.filter(\.isTree).map(\.path))
+        backlog = places.map { ($0.path, $0.isWritten) }
         guard !trees.isEmpty else { return }
         // Somebody who makes directories one by one causes a check of all known files each time:
         // that must not allocate.
@@ -185,12 +275,11 @@ final class FileDirectory {
                 ? trees.contains(where: path.isBelow)
                 : path.ancestors.contains { trees.contains($0) }
         }
-        for path in Array(known.keys) + Array(obstacles.all.keys) where isIn(path) {
-            places[path] = places[path] ?? false
+        for path in known.keys where isIn(path) { backlog.append((path, false)) }
+        for path in obstacles.all.keys where known[path] == nil && isIn(path) {
+            backlog.append((path, false))
         }
-        for path in trees where !path.ancestors.contains(where: { trees.contains($0) }) {
-            for path in collect(path).paths { places[path] = places[path] ?? false }
-        }
+        listing = Listing(trees.filter { !$0.ancestors.contains(where: trees.contains) })
     }
 
     // MARK: What is there
@@ -235,6 +324,14 @@ final class FileDirectory {
         }
     }
 
+    /// Takes a file away from those who may not read its key, as if it were written anew.
+    ///
+    /// - Throws: ``FileFailure``; others may still read it.
+    func restrict(_ path: FilePath) throws(FileFailure) {
+        guard tree.form.readers != nil, known[path] != nil else { return }
+        try tree.restrict(path)
+    }
+
     func status(of path: FilePath) throws(StateError) -> FileStatus? {
         do throws(FileFailure) { return try tree.status(path) } catch {
             throw StateError(.storage, error.sentence)
@@ -251,7 +348,14 @@ final class FileDirectory {
         return FoundFile(path: path, key: key, value: nil, status: nil, before: before)
     }
 
-    private func holdsKeys(_ path: FilePath) -> Bool { !collect(path).paths.isEmpty }
+    /// Whether one of about the first 1,000 names in a directory, or below it, may be that of a key.
+    ///
+    /// A user may make any number of directories in which there are none: those hold no keys.
+    private func holdsKeys(_ path: FilePath) -> Bool {
+        var listing = Listing([path])
+        for _ in 0..<1_000 where listing.hasMore && listing.paths.isEmpty { try? step(&listing) }
+        return !listing.paths.isEmpty
+    }
 
     /// A file of another owner can be read, but must not be replaced by one of this process's user.
     private func refusalToReplace(_ path: FilePath, _ status: FileStatus) -> StateError? {

@@ -24,10 +24,13 @@ extension FileWatcher {
     /// Nothing to do for a directory: it is looked at with all others.
     ///
     /// Its subdirectories need no look of their own, either.
-    func watch(_ path: FilePath) throws(FileFailure) -> Watched { .known }
+    func watch(_ path: FilePath, in round: Int) throws(FileFailure) -> Watched { .known }
+
+    /// There are no watches.
+    func removeWatch(_ watch: Int32) {}
 
     /// There are no events.
-    func drainQueue() {}
+    func readQueue() {}
 }
 
 #endif

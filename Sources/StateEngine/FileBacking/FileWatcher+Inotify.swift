@@ -27,12 +27,8 @@ extension FileWatcher {
     }
 
     /// Watches one directory.
-    func watch(_ path: FilePath) throws(FileFailure) -> Watched {
+    func watch(_ path: FilePath, in round: Int) throws(FileFailure) -> Watched {
         let directory = try tree.directory(path)
-        let count = state.withLock { $0.directories.count }
-        guard count < FileWatcher.directoryLimit else {
-            return .failed("there are more than \(FileWatcher.directoryLimit) directories")
-        }
         // By its descriptor: its path may lead elsewhere by now.
         let link = "/proc/self/fd/\(directory.descriptor)"
         let watch = inotify_add_watch(queue, link, FileWatcher.events)
@@ -44,33 +40,30 @@ extension FileWatcher {
                     : "\(link) cannot be watched: \(lastSystemError())"
             )
         }
-        return state.withLock { state in
-            if !state.unwatched.isEmpty { state.unwatched[path] = nil }
-            return state.directories.updateValue(path, forKey: watch) == path ? .known : .new
+        let watched: Watched = state.withLock { state in
+            let known = state.directories[watch]?.path
+            if known == nil, state.directories.count >= directoryLimit { return .isFull }
+            // That of the root also says that not all directories are watched.
+            if !path.isRoot, !state.unwatched.isEmpty { state.unwatched[path] = nil }
+            state.directories[watch] = WatchedDirectory(path: path, round: round)
+            return known == path ? .known : .new
         }
+        if case .isFull = watched { removeWatch(watch) }
+        return watched
     }
 
-    /// Stops watching a directory that was moved away.
-    ///
-    /// - Complexity: O(*n*) in the directories that are watched.
-    private func forget(_ path: FilePath) {
-        let left = state.withLock { state in
-            let left = state.directories.filter { $0.value == path || $0.value.isBelow(path) }
-            for watch in left.keys { state.directories[watch] = nil }
-            for place in state.unwatched.keys where place == path || place.isBelow(path) {
-                state.unwatched[place] = nil
-            }
-            return left.keys
-        }
-        for watch in left { inotify_rm_watch(queue, watch) }
-    }
+    func removeWatch(_ watch: Int32) { inotify_rm_watch(queue, watch) }
 
-    /// Reads and records the events that the kernel has queued.
-    func drainQueue() {
+    /// Reads and records the events that the kernel has queued; those that are queued meanwhile
+    /// are left.
+    func readQueue() {
         var buffer = [UInt8](repeating: 0, count: 64 << 10)
-        while true {
+        var waiting: Int32 = 0
+        guard clinux_waiting_byte_count(queue, &waiting) == 0 else { return }
+        while waiting > 0 {
             let count = read(queue, &buffer, buffer.count)
             guard count > 0 else { return }
+            waiting -= Int32(count)
             var places: [Place] = []
             buffer.withUnsafeBytes { bytes in
                 var start = 0
@@ -91,14 +84,14 @@ extension FileWatcher {
     private func take(_ watch: Int32, _ mask: UInt32, _ name: [UInt8]) -> Place? {
         func has(_ event: some BinaryInteger) -> Bool { mask & UInt32(event) != 0 }
         if has(IN_Q_OVERFLOW) {
-            add(.root, afterLoss: true)
-            return Place(path: .root, isTree: true)
+            state.withLock { $0.arrive(.root, isUnsure: true) }
+            return nil
         }
         if has(IN_IGNORED) {
             state.withLock { $0.directories[watch] = nil }
             return nil
         }
-        guard let directory = state.withLock({ $0.directories[watch] }), !name.isEmpty,
+        guard let directory = state.withLock({ $0.directories[watch]?.path }), !name.isEmpty,
             FileName.isOfKey(name)
         else { return nil }
         let path = directory.appending(name)
@@ -110,10 +103,13 @@ extension FileWatcher {
         }
         if isTree {
             // A removed directory was empty, and IN_IGNORED ends its own watch.
-            if has(IN_MOVED_FROM) { forget(path) }
+            if has(IN_MOVED_FROM) { state.withLock { $0.depart(path) } }
             if has(IN_DELETE) { state.withLock { $0.unwatched[path] = nil } }
             // A directory that others could change was not watched until now.
-            if has(IN_MOVED_TO) || has(IN_CREATE) || has(IN_ATTRIB) { add(path) }
+            if has(IN_MOVED_TO) || has(IN_CREATE) || has(IN_ATTRIB) {
+                state.withLock { $0.arrive(path, isUnsure: has(IN_MOVED_TO)) }
+                return nil
+            }
         }
         return Place(path: path, isTree: isTree, isWritten: isWritten)
     }

@@ -26,13 +26,23 @@ final class FileWatcher: Sendable {
         var due: [FilePath: (place: Place, time: Int64)] = [:]
         /// Places that were taken and are being looked at.
         var taken: [FilePath: Place] = [:]
+        /// Files that commands wait for, and when each was looked at by itself; nil if it was not
+        /// yet.
+        var wanted: [FilePath: Int64?] = [:]
         /// When the last file or directory was removed, on the monotonic clock.
         var removedAt: Int64 = .min
         /// How many threads are reading events that they have not recorded yet.
         var readerCount = 0
+        /// All events before this time of the monotonic clock are recorded.
+        var recordedThrough: Int64 = .min
         var wake: @Sendable () -> Void = {}
-        /// The watched directories; changed by the thread that reads events.
-        var directories: [Int32: FilePath] = [:]
+        /// The watched directories.
+        var directories: [Int32: WatchedDirectory] = [:]
+        /// Directories that are watched next, with what is below them; they are due afterwards.
+        var arrivals: [FilePath: Arrival] = [:]
+        var arrivalCount = 0
+        /// Directories that were moved away, and whose watches are to be removed.
+        var departures: Set<FilePath> = []
         /// The directories that could not be watched.
         var unwatched: [FilePath: Unwatched] = [:]
     }
@@ -44,26 +54,55 @@ final class FileWatcher: Sendable {
         var isReported = false
     }
 
+    /// A directory that a watch of inotify stands for.
+    struct WatchedDirectory {
+        var path: FilePath
+        /// The round of ``WatchingWork`` that has found it at its path.
+        var round: Int
+    }
+
+    /// A directory that may have to be watched.
+    struct Arrival {
+        /// Whether what is below it may have other paths than before, or lack its watch, although
+        /// it is watched itself.
+        var isUnsure: Bool
+        /// Tells it from a later one of the same path.
+        var number: Int
+    }
+
     static let quietNanoseconds: Int64 = 100_000_000
     /// How often directories that cannot be watched are checked.
     private static let probeNanoseconds: Int64 = 5_000_000_000
     /// Above this number of places, the whole tree is due.
-    private static let placeLimit = 65_536
+    fileprivate static let placeLimit = 65_536
     /// At most this many directories are watched: all programs of a user share his watches.
     static let directoryLimit = 65_536
+    /// The same for a directory that others than root and this process's user may write to: a
+    /// rename of theirs costs as much work as there are directories below it.
+    static let sharedDirectoryLimit = 8_192
+    /// At most this many files are looked at before others.
+    fileprivate static let wantedLimit = 1_024
+    /// At most this many directories that are not watched are named one by one.
+    static let unwatchedLimit = 100
 
     let tree: FileTree
+    let directoryLimit: Int
     let queue: Int32
     /// Makes the thread check again.
     private let bell: Int32
     private let isStopping = Atomic(false)
     let state = StateLock(State())
-    /// Held while reading events, so that they are recorded before another thread reads more.
+    /// Held while reading events, so that they are recorded before another thread reads more;
+    /// no directory is opened meanwhile.
     let reading = StateLock(())
     private let thread = WorkerThread(name: "files")
 
-    init(_ tree: FileTree) throws(StateError) {
-        self.tree = tree
+    /// Watches a directory and everything below it; whatever happens from then on is noticed.
+    init(
+        _ tree: FileTree,
+        directoryLimit: Int = FileWatcher.directoryLimit
+    ) throws(StateError) {
+        (self.tree, self.directoryLimit) = (tree, directoryLimit)
         queue = FileWatcher.makeQueue()
         bell = clinux_eventfd()
         guard queue >= 0, bell >= 0 else {
@@ -71,7 +110,11 @@ final class FileWatcher: Sendable {
             for descriptor in [queue, bell] where descriptor >= 0 { close(descriptor) }
             throw FileWatcher.refusal(tree.location, reason)
         }
-        add(.root)
+        var work = WatchingWork()
+        state.withLock { $0.arrive(.root, isUnsure: false) }
+        repeat { advance(&work) } while work.isBegun
+        // Nothing has been read yet, so nothing has to be read again.
+        state.withLock { $0.due = [:] }
     }
 
     deinit {
@@ -114,9 +157,40 @@ final class FileWatcher: Sendable {
         state.withLock { $0.unwatched.mapValues(\.error) }
     }
 
+    /// Files that commands wait for: they are looked at before the other places, of which others
+    /// may have made very many, and which may be in directories that are not watched yet.
+    ///
+    /// - Returns: The files, and a time for ``finishLook(at:since:)``.
+    func takeWanted() -> (paths: [FilePath], since: Int64) {
+        let now = clinux_monotonic_nanoseconds()
+        return state.withLock { state in
+            var paths: [FilePath] = []
+            for (path, lookedAt) in state.wanted where lookedAt == nil {
+                if let due = state.due[path] {
+                    guard due.time <= now, !due.place.isTree else { continue }
+                    state.due[path] = nil
+                    state.taken[path] = due.place
+                }
+                paths.append(path)
+            }
+            return (paths, now)
+        }
+    }
+
+    /// Wanted files were looked at, and what was found is recorded.
+    func finishLook(at wanted: Set<FilePath>, since time: Int64) {
+        guard !wanted.isEmpty else { return }
+        state.withLock { state in
+            for path in wanted where state.wanted[path] != nil { state.wanted[path] = time }
+        }
+    }
+
     /// The taken places were read, and what was found is recorded.
     func finishLook() {
-        state.withLock { if !$0.taken.isEmpty { $0.taken = [:] } }
+        state.withLock { state in
+            if !state.taken.isEmpty { state.taken = [:] }
+            if state.isQuiet, !state.wanted.isEmpty { state.wanted = [:] }
+        }
     }
 
     /// Schedules places to be read after another quiet time, or after some other nanoseconds.
@@ -152,44 +226,65 @@ final class FileWatcher: Sendable {
     // MARK: Whether anything has changed
 
     /// Whether there are places that are not quiet yet.
-    var isMoving: Bool { state.withLock { !$0.due.isEmpty } }
+    var isMoving: Bool { state.withLock { !$0.due.isEmpty || !$0.arrivals.isEmpty } }
 
     /// When the last file or directory was removed, on the monotonic clock.
     var removedAt: Int64 { state.withLock { $0.removedAt } }
 
-    /// Whether others may have changed the file at `path`, or any file if it is nil, and that is
-    /// not known yet.
+    /// Whether others may have changed the file at `path`, or any file if it is nil, before a time
+    /// of the monotonic clock, and that is not known yet.
     ///
     /// Reads no file: the kernel has queued the event of a change before the call that made it
-    /// returns. So everything that somebody did before asking is seen here.
-    func mayHaveChanged(_ path: FilePath?) -> Bool {
+    /// returns. So everything that somebody did before that time is seen here. Events after it do
+    /// not count: somebody who makes events without end holds up nobody else's files.
+    func mayHaveChanged(_ path: FilePath?, before time: Int64) -> Bool {
         var events = pollfd(fd: queue, events: Int16(POLLIN), revents: 0)
         // Order matters: events are either still queued, or being recorded, or recorded.
-        if poll(&events, 1, 0) > 0 { return true }
-        return state.withLock { state in
-            if state.readerCount > 0 { return true }
-            if state.due.isEmpty, state.taken.isEmpty { return false }
-            guard let path else { return true }
-            if state.due[path] != nil || state.taken[path] != nil { return true }
-            return path.ancestors.contains { above in
-                state.due[above] != nil || state.taken[above] != nil
+        let isQueued = poll(&events, 1, 0) > 0
+        let (mayHave, wake) = state.withLock { state -> (Bool, (@Sendable () -> Void)?) in
+            if isQueued || state.readerCount > 0, state.recordedThrough < time {
+                return (true, nil)
             }
+            if state.isQuiet { return (false, nil) }
+            guard let path else { return (true, nil) }
+            let above = path.ancestors
+            let isPending = ([path] + above).contains { place in
+                state.due[place] != nil || state.taken[place] != nil
+                    || state.arrivals[place] != nil
+            }
+            guard isPending else { return (false, nil) }
+            // Something else than a directory may be on its way.
+            let isCut = above.contains { place in
+                [state.due[place]?.place, state.taken[place]].contains { $0?.isTree == false }
+            }
+            if isCut { return (true, nil) }
+            if let due = state.due[path] {
+                guard due.time <= clinux_monotonic_nanoseconds() else { return (true, nil) }
+            } else if let lookedAt = state.wanted[path] ?? nil, lookedAt >= time {
+                return (false, nil)
+            }
+            return (true, state.want(path) ? state.wake : nil)
         }
+        wake?()
+        return mayHave
     }
 
     /// Discards events of this process's own renames, if `isOurs` returns true for the place.
+    ///
+    /// - Complexity: O(*n*) in the events that are queued, which the kernel limits, and the paths.
     func forgetOwn(_ paths: [FilePath], where isOurs: (FilePath) -> Bool) {
         readEvents()
+        var own: [(path: FilePath, time: Int64)] = []
         for path in paths {
-            let noted = state.withLock { $0.due[path] }
-            guard let noted, !noted.place.isWritten, !noted.place.isTree, isOurs(path) else {
-                continue
-            }
-            // A later change by somebody else makes a new entry.
-            readEvents()
-            state.withLock { state in
-                if state.due[path]?.time == noted.time { state.due[path] = nil }
-            }
+            guard let noted = state.withLock({ $0.due[path] }), !noted.place.isWritten,
+                !noted.place.isTree, isOurs(path)
+            else { continue }
+            own.append((path, noted.time))
+        }
+        // A later change by somebody else makes a new entry.
+        if !own.isEmpty { readEvents() }
+        state.withLock { state in
+            for (path, time) in own where state.due[path]?.time == time { state.due[path] = nil }
         }
         // The thread does not see events that were read here.
         if isMoving { ring() }
@@ -200,10 +295,14 @@ final class FileWatcher: Sendable {
     private func run() {
         var nextProbe = clinux_monotonic_nanoseconds() + FileWatcher.probeNanoseconds
         var nextLook = FileWatcher.lookNanoseconds.map { clinux_monotonic_nanoseconds() + $0 }
+        var work = WatchingWork()
         while !isStopping.load(ordering: .acquiring) {
             probe(&nextProbe)
             look(&nextLook)
-            let timeout = wakeDue(orAt: nextProbe, nextLook)
+            // Events are read between its pieces.
+            advance(&work)
+            let rest = wakeDue(orAt: nextProbe, nextLook)
+            let timeout = work.isBegun ? 0 : rest
             var waiting = [
                 pollfd(fd: bell, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: queue, events: Int16(POLLIN), revents: 0),
@@ -213,7 +312,7 @@ final class FileWatcher: Sendable {
                 readEvents()
                 // Collects events for 20 ms before the places are checked.
                 waiting[0].revents = 0
-                poll(&waiting, 1, 20)
+                if !work.isBegun { poll(&waiting, 1, 20) }
             }
             if waiting[0].revents != 0 { clinux_clear_event(bell) }
         }
@@ -224,12 +323,9 @@ final class FileWatcher: Sendable {
         let now = clinux_monotonic_nanoseconds()
         guard now >= next else { return }
         next = now + FileWatcher.probeNanoseconds
-        let paths = Array(state.withLock { $0.unwatched.keys })
-        guard !paths.isEmpty else { return }
-        // Order matters: what happens before a directory is watched is found by the check
-        // afterwards.
-        reading.withLock { _ in for path in paths { add(path, afterLoss: true) } }
-        add(paths.map { Place(path: $0, isTree: true) })
+        state.withLock { state in
+            for path in state.unwatched.keys { state.arrive(path, isUnsure: true) }
+        }
     }
 
     /// Has everything looked at, where the system reports no edits.
@@ -261,5 +357,43 @@ final class FileWatcher: Sendable {
         wake?()
         guard let rest else { return -1 }
         return Int32(rest / 1_000_000 + 1)
+    }
+}
+
+extension FileWatcher.State {
+    /// Whether no place may have changed.
+    var isQuiet: Bool { due.isEmpty && taken.isEmpty && arrivals.isEmpty }
+
+    /// Has a file looked at before others, unless there are too many.
+    ///
+    /// - Returns: Whether that is new.
+    mutating func want(_ path: FilePath) -> Bool {
+        if let lookedAt = wanted[path], lookedAt == nil { return false }
+        guard wanted.count < FileWatcher.wantedLimit || wanted[path] != nil else {
+            wanted = wanted.filter { $0.value == nil }
+            return false
+        }
+        wanted[path] = .some(nil)
+        return true
+    }
+
+    /// A directory that may be new at a path: it is watched, and read afterwards.
+    mutating func arrive(_ path: FilePath, isUnsure: Bool) {
+        arrivalCount += 1
+        let isUnsure = isUnsure || arrivals[path]?.isUnsure ?? false
+        arrivals[path] = FileWatcher.Arrival(isUnsure: isUnsure, number: arrivalCount)
+        if arrivals.count > FileWatcher.placeLimit { beginAnew() }
+    }
+
+    /// A directory that is no longer at a path, with all below it.
+    mutating func depart(_ path: FilePath) {
+        departures.insert(path)
+        if departures.count > FileWatcher.placeLimit { beginAnew() }
+    }
+
+    /// Too many directories come and go: all of them are looked for.
+    private mutating func beginAnew() {
+        let all = FileWatcher.Arrival(isUnsure: true, number: arrivalCount)
+        (arrivals, departures) = ([.root: all], [.root])
     }
 }

@@ -1,15 +1,21 @@
 import CLinux
 
 /// The comparison of all files with their entries, which is needed when a directory that was lost
-/// is back.
+/// is back, or not all of it was read before.
 ///
-/// Until it is done, the earlier state of the files counts: a commit must record what each file
-/// holds.
+/// It is done in pieces, between which others commit. Until it is done, the earlier state of the
+/// files counts if the directory was lost: a commit must record what each file holds.
 struct DirectoryComparison {
     private(set) var known: [FilePath: KnownFile] = [:]
     /// When it begins even if files are still changing, on the monotonic clock; nil if no
     /// comparison is due.
     private(set) var deadline: Int64?
+    /// Whether the directory was lost: no file is written until all were compared.
+    private(set) var isLost = false
+    /// Whether files are being compared.
+    private(set) var isBegun = false
+    /// The keys whose files may be gone; nil until all files were compared.
+    var missing: [Key]?
 
     var isDue: Bool { deadline != nil }
 
@@ -19,11 +25,15 @@ struct DirectoryComparison {
         if deadline == nil { self.known = known }
     }
 
-    /// Compares the directory within some nanoseconds.
-    mutating func begin(within nanoseconds: Int64) {
+    /// Compares the directory within some nanoseconds; one that was begun begins anew.
+    mutating func schedule(within nanoseconds: Int64, isLost: Bool) {
         deadline = clinux_monotonic_nanoseconds() + nanoseconds
+        self.isLost = isLost
+        (isBegun, missing) = (false, nil)
     }
 
-    /// The directory is being compared: what is found there counts from now on.
-    mutating func end() { (known, deadline) = ([:], nil) }
+    mutating func begin() { isBegun = true }
+
+    /// The directory was compared: what was found there counts from now on.
+    mutating func end() { self = DirectoryComparison() }
 }

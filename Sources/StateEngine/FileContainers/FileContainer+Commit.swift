@@ -34,11 +34,12 @@ extension FileContainer {
             if change.revision == edit.revision { part.adopted.append(change.path) }
             return false
         }
-        guard let files, isInPlace, !comparison.isDue else {
-            let known = comparison.isDue ? comparison.known : files?.known ?? comparison.known
+        guard let files, isInPlace, !comparison.isLost else {
             let reason = files == nil || !isInPlace ? "is missing" : "is being read"
             for path in changes.map(\.path) {
-                part.leaveOut(path, known[path], "the directory \(location) \(reason)")
+                // What was compared already is known better than before.
+                let known = files?.known[path] ?? comparison.known[path]
+                part.leaveOut(path, known, "the directory \(location) \(reason)")
             }
             return part
         }

@@ -39,12 +39,16 @@ extension FileContainer {
                 used.withLock { $0.refused = found }
                 throw empty()
             }
+            let lock = try DirectoryLock(tree.root, for: location)
+            if lock.isHeldByUnknown { problems.noteUnknownOwner() }
             let files = try FileDirectory(
                 tree,
-                lock: DirectoryLock(tree.root, for: location),
+                locks: [lock],
                 obstacles: problems.obstacles,
                 limits: limits,
                 edits: .after,
+                directoryLimit: isShared
+                    ? FileWatcher.sharedDirectoryLimit : FileWatcher.directoryLimit,
                 keyOf: keys.key(of:),
                 report: problems.skip
             )

@@ -12,7 +12,7 @@ extension FileContainer {
             try open(expectsFiles: true, acceptsAnother: acceptsAnother, wake)
             problems.lose("the directory \(location) is back and is being read")
             // Whoever puts the directory there may still be writing into it.
-            comparison.begin(within: 2_000_000_000)
+            comparison.schedule(within: 2_000_000_000, isLost: true)
             files?.watcher.note([FileWatcher.Place(path: .root, isTree: true)])
         } catch {
             problems.lose((error as? StateError)?.message ?? "\(error)")
@@ -27,43 +27,41 @@ extension FileContainer {
         self.limits = limits
         guard !isSame, let files else { return }
         files.limits = limits
-        compareAll(files)
+        compareAll()
     }
 
     /// Makes the next look compare all of the directory.
-    private func compareAll(_ files: FileDirectory) {
-        guard !comparison.isDue else { return }
-        comparison.keep(files.known)
-        comparison.begin(within: 0)
+    private func compareAll() {
+        guard !comparison.isDue || comparison.isBegun else { return }
+        comparison.schedule(within: 0, isLost: comparison.isLost)
     }
 
     /// What others have changed and are no longer writing.
     ///
     /// - Parameter room: How much is read.
     /// - Returns: What differs; the rest is found later.
-    func takeFound(_ room: ReadingRoom) -> [FoundFile] {
+    func takeFound(_ room: inout ReadingRoom) -> [FoundFile] {
         guard let files else { return [] }
-        let due = files.takeDue()
+        let due = files.takeDue(upTo: ReadingRoom.fileCount)
         if files.takeWholeAgain() {
             // Removals while not all of it was read are found by comparing all.
-            compareAll(files)
-            let all = FileWatcher.Place(path: .root, isTree: true)
-            files.watcher.note(due.map { FileWatcher.Place($0) } + [all])
+            compareAll()
+            files.watcher.note([FileWatcher.Place(path: .root, isTree: true)], after: 0)
             return []
         }
-        let places = due.filter { isNamed($0.key) }
+        let places = due.filter { isNamed($0.path) }
         guard !places.isEmpty else { return [] }
         let isMany = places.count > 8
-        let removed = Set(places.keys.filter { files.known[$0] != nil && files.isAbsent($0) })
+        let known = places.lazy.map(\.path).filter { files.known[$0] != nil }
+        let removed = Set(known.filter(files.isAbsent))
         let pause = pauseOfRemovals(removed.count, files)
         var found: [FoundFile] = []
-        var room = room
         for (path, isWritten) in places {
             guard !room.isFull else {
-                let place = FileWatcher.Place(path: path, isWritten: isWritten)
-                files.watcher.note([place], after: 0)
+                files.putBack(path, isWritten: isWritten)
                 continue
             }
+            room.notePlace()
             // It is compared with the row when writing it is tried again.
             if unpublished[path] != nil {
                 retry.hasten()
@@ -136,12 +134,5 @@ extension FileContainer {
         guard let files else { return }
         for file in found { files.known[file.path] = file.before }
         files.lookAgain(at: found.map(\.path), after: nanoseconds)
-    }
-}
-
-extension FileWatcher.Place {
-    /// A place and whether bytes were written there.
-    init(_ place: (key: FilePath, value: Bool)) {
-        self.init(path: place.key, isWritten: place.value)
     }
 }

@@ -48,6 +48,8 @@ final class FileContainer: @unchecked Sendable {
     /// When removed files began to wait for the rest of the directory.
     var removalsHeldSince: Int64?
     var retry = Retry()
+    /// Files that are tried again now.
+    var retried: [FilePath] = []
 
     /// The container of a rule; nil if its keys live elsewhere.
     init?(
@@ -83,13 +85,13 @@ final class FileContainer: @unchecked Sendable {
         )
     }
 
-    /// Whether others may have changed the file of a key, or any file if it is nil, and that is not
-    /// known yet.
-    func mayHaveChanged(_ key: Bytes?) -> Bool {
+    /// Whether others may have changed the file of a key, or any file if it is nil, before a time,
+    /// and that is not known yet.
+    func mayHaveChanged(_ key: Bytes?, before time: Int64) -> Bool {
         guard let watcher = used.withLock({ $0.watcher }) else { return false }
-        guard let key else { return watcher.mayHaveChanged(nil) }
+        guard let key else { return watcher.mayHaveChanged(nil, before: time) }
         guard let path = try? keys.path(of: key) else { return false }
-        return watcher.mayHaveChanged(path)
+        return watcher.mayHaveChanged(path, before: time)
     }
 
     /// All differences between files and entries.
@@ -103,6 +105,11 @@ final class FileContainer: @unchecked Sendable {
         unpublished[path] = Unpublished(old: unpublished[path]?.old ?? old, reason: reason)
         problems.refuseWrites(to: path, reason)
         retry.begin()
+    }
+
+    /// Whether something was begun that the next look goes on with.
+    var hasMore: Bool {
+        !retried.isEmpty || files?.hasMore ?? false || comparison.isBegun
     }
 
     /// Whether edits are on their way to storage, which has everything up to `revision`.

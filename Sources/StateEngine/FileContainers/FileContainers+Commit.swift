@@ -52,7 +52,8 @@ extension FileContainers {
         return changes
     }
 
-    private func addPendingFiles(to publication: inout FilePublication) {
+    /// Sets what the list of pending files will be, if it changes.
+    func addPendingFiles(to publication: inout FilePublication) {
         var list = PendingFileList()
         var listed: Set<[UInt8]> = []
         for part in publication.parts {
@@ -95,7 +96,7 @@ extension FileContainers {
         }
         for part in publication.parts { part.container.publish(part) }
         wakeForRetries()
-        adoptionRetry.end()
+        looks.retry.end()
         onStep(3)
     }
 
@@ -110,8 +111,8 @@ extension FileContainers {
     /// to storage.
     func undoAdoptions() {
         guard containers.contains(where: { !$0.adopting.isEmpty }) else { return }
-        adoptionRetry.next()
-        let pause = adoptionRetry.pauseNanoseconds
+        looks.retry.next()
+        let pause = looks.retry.pauseNanoseconds
         for container in containers where !container.adopting.isEmpty {
             let paths = Array(container.adopting.keys)
             container.adopting = [:]

@@ -5,25 +5,45 @@ import StateSystem
 extension FileContainers {
     /// Adopts edits of files that are quiet, checks whether the directories are in their places,
     /// and tries again what has failed.
+    ///
+    /// All of that is done in pieces of about 50 ms, between which others commit.
     func look() {
         guard let keyspace = keyspace.withLock({ $0 }) else { return }
         if let limits = takeReload() { reload(limits, keyspace) }
-        for container in containers {
-            container.checkPlace(wake)
-            retry(container, keyspace)
-            if container.comparison.isDue {
-                rescan(container, keyspace)
-            } else if !container.isAdopting(after: keyspace.revision) {
-                let room = ReadingRoom(container.limits, memory())
-                adopt(container.takeFound(room), of: container, into: keyspace)
-            } else {
-                // What was adopted is committed first, with what others have written meanwhile.
-                wake(at: clinux_monotonic_nanoseconds() + 5_000_000)
-            }
-            keyspace.publish()
-            container.files?.watcher.finishLook()
+        guard clinux_monotonic_nanoseconds() >= looks.next else { return wake(at: looks.next) }
+        var room = ReadingRoom(containers[0].limits, memory())
+        // What became due during the last piece of something was not looked at yet.
+        var hasMore = containers.contains(where: \.hasMore)
+        let first = looks.firstContainer
+        for container in containers[first...] + containers[..<first] {
+            look(at: container, keyspace, &room)
+            hasMore = hasMore || container.hasMore
+        }
+        looks.firstContainer = (first + 1) % containers.count
+        if hasMore {
+            looks.next = clinux_monotonic_nanoseconds() + 5_000_000
+            wake(at: looks.next)
         }
         wakeForRetries()
+    }
+
+    private func look(
+        at container: FileContainer,
+        _ keyspace: LocalKeyspace,
+        _ room: inout ReadingRoom
+    ) {
+        container.checkPlace(wake)
+        retry(container, keyspace, &room)
+        if container.comparison.isDue {
+            rescan(container, keyspace, &room)
+        } else if !container.isAdopting(after: keyspace.revision) {
+            adopt(container.takeFound(&room), of: container, into: keyspace)
+        } else {
+            // What was adopted is committed first, with what others have written meanwhile.
+            wake(at: clinux_monotonic_nanoseconds() + 5_000_000)
+        }
+        keyspace.publish()
+        container.files?.finishLook()
     }
 
     /// A reload: the administrator accepts the directories that are at their paths now.
@@ -39,37 +59,91 @@ extension FileContainers {
         try? store.setFileContainers(FormerFiles(record).standing(at: places).text)
     }
 
-    private func retry(_ container: FileContainer, _ keyspace: LocalKeyspace) {
-        guard container.retry.isDue else { return }
-        container.problems.allowWrites()
-        settleUnpublished(of: container, keyspace)
+    private func retry(
+        _ container: FileContainer,
+        _ keyspace: LocalKeyspace,
+        _ room: inout ReadingRoom
+    ) {
+        if container.retried.isEmpty {
+            guard container.retry.isDue else { return }
+            container.problems.allowWrites()
+            container.retried = Array(container.unpublished.keys)
+        }
+        while !room.isOver, let path = container.retried.popLast() {
+            guard let left = container.unpublished[path], let key = container.keys.key(of: path)
+            else { continue }
+            room.notePlace()
+            _ = container.settle(path, old: left.old, to: keyspace.entry(for: key)?.value)
+        }
+        guard container.retried.isEmpty else { return }
         if container.unpublished.isEmpty { container.retry.rest() } else { container.retry.next() }
     }
 
-    private func settleUnpublished(of container: FileContainer, _ keyspace: LocalKeyspace) {
-        for (path, left) in container.unpublished {
-            guard let key = container.keys.key(of: path) else { continue }
-            _ = container.settle(path, old: left.old, to: keyspace.entry(for: key)?.value)
-        }
-    }
-
     /// Compares all of a directory that is back, once its files do not change any more.
-    private func rescan(_ container: FileContainer, _ keyspace: LocalKeyspace) {
+    private func rescan(
+        _ container: FileContainer,
+        _ keyspace: LocalKeyspace,
+        _ room: inout ReadingRoom
+    ) {
         guard let files = container.files, let deadline = container.comparison.deadline else {
             return
         }
-        let places = files.takeDue()
-        let now = clinux_monotonic_nanoseconds()
-        if files.watcher.isMoving, now < deadline {
-            files.watcher.note(places.map { FileWatcher.Place($0) })
-            return
+        if !container.comparison.isBegun {
+            let places = files.takePlaces()
+            if files.watcher.isMoving, clinux_monotonic_nanoseconds() < deadline {
+                return files.watcher.note(places)
+            }
+            container.comparison.begin()
+            container.problems.forgetFiles { container.unpublished[$0] != nil }
+            files.takeAll()
         }
+        // What was adopted is committed first, with what others have written meanwhile.
+        guard !container.isAdopting(after: keyspace.revision) else { return }
+        adopt(comparePiece(of: container, files, keyspace, &room), of: container, into: keyspace)
+        guard !files.hasMore, container.comparison.missing?.isEmpty ?? false else { return }
         container.comparison.end()
-        container.problems.forgetFiles { container.unpublished[$0] != nil }
-        settleUnpublished(of: container, keyspace)
-        let found = compare(container, with: keyspace, nil) { _ in true }
         container.problems.recover()
-        adopt(found, of: container, into: keyspace)
+        // What was written meanwhile is in no file yet.
+        if !container.unpublished.isEmpty { container.retry.hasten() }
+    }
+
+    /// Compares some files with their entries, and looks for the files of some keys once all files
+    /// were compared.
+    private func comparePiece(
+        of container: FileContainer,
+        _ files: FileDirectory,
+        _ keyspace: LocalKeyspace,
+        _ room: inout ReadingRoom
+    ) -> [FoundFile] {
+        let stored = keyspace.revision
+        var found: [FoundFile] = []
+        for (path, isWritten) in files.takeDue(upTo: ReadingRoom.fileCount) {
+            guard !room.isFull else {
+                files.putBack(path, isWritten: isWritten)
+                continue
+            }
+            room.notePlace()
+            guard let file = difference(at: path, container, files, keyspace, stored, &room)
+            else { continue }
+            found.append(file)
+        }
+        if !files.hasMore {
+            var missing = container.comparison.missing ?? keys(of: container, in: keyspace)
+            while !room.isFull, let key = missing.popLast() {
+                room.notePlace()
+                // It may be known from before, and be gone.
+                let path = try? key.bytes.withBorrowed(container.keys.path)
+                if let path, files.isAbsent(path) { files.known[path] = nil }
+                guard let file = removal(of: key, container, files, keyspace, stored) else {
+                    continue
+                }
+                room.noteFound(nil)
+                found.append(file)
+            }
+            container.comparison.missing = missing
+        }
+        if !found.isEmpty { files.tree.syncAll() }
+        return found
     }
 
     /// Reads every file of a container.
@@ -77,7 +151,7 @@ extension FileContainers {
     /// Of the keys without a file, those that `hadFile` were removed. Files that a key has `left`
     /// do not count as edits. Transactions on their way to storage are not in the files yet, except
     /// for adopted edits. A file that could not be written is not an edit. What exceeds the
-    /// ``ReadingRoom`` is found later, like an edit.
+    /// ``ReadingRoom`` of a start is found later, like an edit.
     ///
     /// - Returns: What differs from the entries.
     func compare(
@@ -91,44 +165,78 @@ extension FileContainers {
         var found: [FoundFile] = []
         var room = ReadingRoom(container.limits, memory())
         for path in files.collectAll() {
-            guard container.isNamed(path) else { continue }
-            files.known[path] = nil
             guard !room.isFullAtStart else {
-                files.lookAgain(at: [path], after: 0)
+                if container.isNamed(path) { files.lookAgain(at: [path], after: 0) }
                 continue
             }
-            guard let file = files.look(at: path, isWritten: true, syncs: false) else { continue }
-            room.noteRead(file.value)
-            guard container.unpublished[path] == nil,
-                !container.isAdopted(path, as: file.value, after: stored),
-                !(left?.has(file.value, at: path, in: container.location) ?? false),
-                !keyspace.holds(file)
+            let file = difference(at: path, container, files, keyspace, stored, &room) {
+                left?.has($0, at: path, in: container.location) ?? false
+            }
+            if let file { found.append(file) }
+            // The rule may have let everybody read the key when its file was written.
+            do throws(FileFailure) { try files.restrict(path) } catch {
+                let reason = "others may read it, whom its rule forbids to: \(error.sentence)"
+                container.problems.refuse(path, StateError(.storage, reason))
+            }
+        }
+        for key in keys(of: container, in: keyspace) {
+            guard let file = removal(of: key, container, files, keyspace, stored), hadFile(key)
             else { continue }
-            room.noteFound(file.value)
             found.append(file)
         }
-        found += removals(of: container, files, keyspace, stored).filter { hadFile($0.key) }
         if !found.isEmpty { files.tree.syncAll() }
         return found
     }
 
-    private func removals(
-        of container: FileContainer,
+    /// Reads a file; nil if it agrees with its entry, or is none of a key.
+    private func difference(
+        at path: FilePath,
+        _ container: FileContainer,
+        _ files: FileDirectory,
+        _ keyspace: LocalKeyspace,
+        _ stored: Int64,
+        _ room: inout ReadingRoom,
+        isLeft: ([UInt8]?) -> Bool = { _ in false }
+    ) -> FoundFile? {
+        guard container.isNamed(path) else { return nil }
+        files.known[path] = nil
+        guard let file = files.look(at: path, isWritten: true, syncs: false) else { return nil }
+        room.noteRead(file.value)
+        guard container.unpublished[path] == nil,
+            !container.isAdopted(path, as: file.value, after: stored), !isLeft(file.value),
+            !keyspace.holds(file)
+        else { return nil }
+        room.noteFound(file.value)
+        return file
+    }
+
+    /// The removal of the file of a key; nil if it is there, or is not known to be gone.
+    ///
+    /// A key that can have no file is named: nobody has removed one.
+    private func removal(
+        of key: Key,
+        _ container: FileContainer,
         _ files: FileDirectory,
         _ keyspace: LocalKeyspace,
         _ stored: Int64
-    ) -> [FoundFile] {
-        keys(of: container, in: keyspace).compactMap { key in
-            guard let path = try? key.bytes.withBorrowed(container.keys.path),
-                files.known[path] == nil, container.unpublished[path] == nil,
-                !container.isAdopted(path, as: nil, after: stored),
-                files.obstacles.onTheWay(to: path) == nil,
-                // A file that is being written exists.
-                files.isAbsent(path)
-            else { return nil }
-            let file = FoundFile(path: path, key: key, value: nil, status: nil, before: nil)
-            return keyspace.holds(file) ? nil : file
+    ) -> FoundFile? {
+        // A key without a path is named by its own bytes.
+        let path =
+            (try? key.bytes.withBorrowed(container.keys.path))
+            ?? FilePath(Array(key.bytes.dropFirst(container.keys.prefix.count)))
+        guard files.known[path] == nil else { return nil }
+        if let obstacle = keyspace.obstacle(to: key, in: container) {
+            container.problems.refuse(path, obstacle)
+            return nil
         }
+        guard container.unpublished[path] == nil,
+            !container.isAdopted(path, as: nil, after: stored),
+            files.obstacles.onTheWay(to: path) == nil,
+            // A file that is being written exists.
+            files.isAbsent(path)
+        else { return nil }
+        let file = FoundFile(path: path, key: key, value: nil, status: nil, before: nil)
+        return keyspace.holds(file) ? nil : file
     }
 
     /// The keys that live in a container, as stable storage has them.

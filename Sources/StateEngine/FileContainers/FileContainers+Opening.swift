@@ -40,6 +40,7 @@ extension FileContainers {
                 found.append(compare(container, with: keyspace, left) { held(container, $0) })
                 try export(container, keyspace, left, &exports) { !held(container, $0) }
             }
+            try recordUnpublished(in: store)
             onStep(0)
             if isAnew { try store.setFileContainers(now.leaving(former).text) }
         } catch {
@@ -50,7 +51,7 @@ extension FileContainers {
         }
         for (container, found) in zip(containers, found) {
             adopt(found, of: container, into: keyspace)
-            container.files?.watcher.finishLook()
+            container.files?.finishLook()
         }
         let kept = left.remove(now: self, notice)
         // If this record cannot be written, the next start checks again.
@@ -107,6 +108,11 @@ extension FileContainers {
     /// Writes files for the stored keys that have none: because they had none here before, or
     /// because the file of another key is in their place, left by a start under other rules that
     /// did not finish.
+    ///
+    /// Keys that can have no file, and keys in whose place something else is, keep their values
+    /// and are named: whoever may write keys can prepare them.
+    ///
+    /// - Throws: ``StateError`` if nothing can be written to the directory.
     private func export(
         _ container: FileContainer,
         _ keyspace: LocalKeyspace,
@@ -115,34 +121,47 @@ extension FileContainers {
         where isNew: (Key) -> Bool
     ) throws {
         for key in keys(of: container, in: keyspace) {
-            let path = try key.bytes.withBorrowed(container.keys.path)
+            guard let path = try? key.bytes.withBorrowed(container.keys.path) else { continue }
             let isNew = isNew(key)
             guard isNew || left.mayHaveFile(at: path, in: container.location) else { continue }
             guard let files = container.files, let value = keyspace.entry(for: key)?.value
             else { continue }
-            try key.bytes.withBorrowed { (key) throws(StateError) in
-                try FileContainer.checkDepth(of: key, at: path, container.limits)
-            }
             // The file of another key that has left is replaced.
             let former = files.known[path] == nil ? nil : try container.value(at: path)
             if files.known[path] == nil {
-                guard isNew else { continue }
+                guard isNew, keyspace.obstacle(to: key, in: container) == nil else { continue }
             } else {
                 let location = container.location
                 guard let former, former != value, left.has(former, at: path, in: location) else {
                     continue
                 }
             }
-            guard container.settle(path, old: former.map { ValueDigest($0) }, to: value) else {
-                throw StateError(
-                    .storage,
-                    "key '\(key)' cannot be written to \(container.problems.shown(path)): "
-                        + (container.unpublished[path]?.reason ?? "something else is there")
-                )
+            let old = former.map { ValueDigest($0) }
+            guard container.settle(path, old: old, to: value) else {
+                if let failure = container.problems.failure { throw failure }
+                if container.unpublished[path] == nil {
+                    container.leaveUnpublished(path, old: old, "something else is there")
+                }
+                continue
             }
             let new = ValueDigest(value)
             exports.append(FileExport(container: container, path: path, old: former, new: new))
         }
+    }
+
+    /// Has the store know which keys have no file yet: the next start would take them for removed.
+    private func recordUnpublished(in store: any PendingFileListBacking) throws {
+        guard storedList == .none, containers.contains(where: { !$0.unpublished.isEmpty }) else {
+            return
+        }
+        // The list is needed although no commit has begun.
+        storedList = .whole
+        var publication = FilePublication()
+        addPendingFiles(to: &publication)
+        guard case .set(let text) = publication.listChange else { return }
+        try store.setPendingFileList(text)
+        storedList = .minimal
+        wakeForRetries()
     }
 
     /// Refuses directories one of which is inside another, including through links.

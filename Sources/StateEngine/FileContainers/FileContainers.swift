@@ -9,7 +9,7 @@ import Synchronization
 /// are committed, with a list of the pending files (``PendingFileList``); the new files take their
 /// places; the commit is acknowledged. Edits by others are adopted as ordinary commits whose cause
 /// is `file`: they are rows, too. If such an edit meets a write, the edit comes after it. A writer
-/// that checks ``mayHaveChanged(_:)`` first, and waits while it returns true, comes after every
+/// that checks ``mayHaveChanged(_:before:)`` first, and waits while it returns true, comes after every
 /// edit that was complete before.
 ///
 /// What is neither immutable nor under a lock belongs to the thread that has the backing: the proof
@@ -33,8 +33,17 @@ package final class FileContainers: @unchecked Sendable {
     // Only for the thread that has the backing.
     /// The list of pending files that the store has.
     var storedList = StoredFileList.none
-    /// After failures, edits are adopted again at growing intervals.
-    var adoptionRetry = Retry()
+    /// When what is looked at.
+    struct LookTurns {
+        /// When the next piece of a look may begin, on the monotonic clock: others commit before.
+        var next: Int64 = .min
+        /// The container that is looked at first.
+        var firstContainer = 0
+        /// After failures, edits are adopted again at growing intervals.
+        var retry = Retry()
+    }
+
+    var looks = LookTurns()
 
     /// Called between the steps of a commit, for tests: 1 is staged, 2 stored, 3 published; 0 is an
     /// opening that has filled directories.
@@ -80,16 +89,19 @@ package final class FileContainers: @unchecked Sendable {
     /// Whether a key lives in a file.
     package func holds(_ key: Bytes) -> Bool { container(of: key) != nil }
 
-    /// Whether others may have changed the file of `key`, and that is not adopted yet.
+    /// Whether others may have changed the file of `key` before a time of the monotonic clock, in
+    /// nanoseconds, and that is not adopted yet.
     ///
-    /// Every change before the call is seen, because the kernel has queued its event. Reads no
+    /// Every change before that time is seen, because the kernel has queued its event. Reads no
     /// file.
-    package func mayHaveChanged(_ key: Bytes) -> Bool {
-        container(of: key)?.mayHaveChanged(key) ?? false
+    package func mayHaveChanged(_ key: Bytes, before time: Int64) -> Bool {
+        container(of: key)?.mayHaveChanged(key, before: time) ?? false
     }
 
     /// The same for any file of all containers.
-    package func mayHaveChanged() -> Bool { containers.contains { $0.mayHaveChanged(nil) } }
+    package func mayHaveChanged(before time: Int64) -> Bool {
+        containers.contains { $0.mayHaveChanged(nil, before: time) }
+    }
 
     /// All differences between files and entries, each with the path of the file.
     ///

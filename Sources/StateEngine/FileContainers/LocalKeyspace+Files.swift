@@ -71,7 +71,7 @@ extension LocalKeyspace {
         try store.setFileContainers(now.leaving(former).text)
         let kept = left.remove(now: nil, notice)
         try store.setFileContainers(kept.isEmpty ? "" : now.keeping(kept).text)
-        if text != nil { try store.removePendingFileList() }
+        if text != nil { try store.setPendingFileList(nil) }
     }
 
     /// Waits until the commit thread has run `body`, between two commits.
@@ -107,7 +107,7 @@ extension LocalKeyspace {
             let store = queue.capabilities.files
         else { return }
         // If it stays, the next start finds that every file equals its row.
-        do { try store.removePendingFileList() } catch { return }
+        do { try store.setPendingFileList(nil) } catch { return }
         files.storedList = .none
     }
 
@@ -124,6 +124,26 @@ extension LocalKeyspace {
     private func isSame(_ file: FoundFile, _ version: Record?) -> Bool {
         guard let value = version?.value else { return file.value == nil }
         return file.value?.withUnsafeBytes { $0.isEqual(to: value) } ?? false
+    }
+
+    /// Why a key can have no file, whatever is in its directory; nil if it can.
+    ///
+    /// - Complexity: O(*n*) in the bytes of the key, once for each segment.
+    func obstacle(to key: Key, in container: FileContainer) -> StateError? {
+        do throws(StateError) {
+            try key.bytes.withBorrowed { (bytes) throws(StateError) in
+                let path = try container.keys.path(of: bytes)
+                try FileContainer.checkDepth(of: bytes, at: path, container.limits)
+                try withCore { (core) throws(StateError) in
+                    try core.checkNesting(
+                        of: bytes,
+                        from: container.keys.prefix.count,
+                        container.keys.holds
+                    )
+                }
+            }
+        } catch { return error }
+        return nil
     }
 
     /// Whether a key has a value, on stable storage or on its way there.

@@ -78,6 +78,6 @@ package protocol PendingFileListBacking: Backing {
     /// Records these directories, in a transaction of its own.
     func setFileContainers(_ text: String?) throws
 
-    /// Removes the list, in a transaction of its own.
-    func removePendingFileList() throws
+    /// Replaces the list, or removes it, in a transaction of its own.
+    func setPendingFileList(_ text: String?) throws
 }

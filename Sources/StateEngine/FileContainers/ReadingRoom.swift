@@ -1,16 +1,29 @@
+import CLinux
+
 /// How much of the files that others have changed is read at once: then others may commit, then
 /// comes the rest.
 ///
-/// Whoever may write to a directory can put large files there that take no disk space.
+/// Whoever may write to a directory can put any number of files there, and large ones that take no
+/// disk space.
 struct ReadingRoom {
     /// The bytes of what was read and will be adopted.
     private var byteCount = 0
+    /// The number of files that will be adopted.
+    private var foundCount = 0
     /// The bytes of everything that was read.
     private var readByteCount = 0
+    /// The number of places that were looked at.
+    private var placeCount = 0
     private let limit: Int
+    /// When others may commit at the latest, on the monotonic clock.
+    private let end = clinux_monotonic_nanoseconds() + ReadingRoom.nanoseconds
 
     /// A commit of so many bytes takes about 0.1 s, which is how long others wait for it.
     private static let standard = 16 << 20
+    /// So many small files are adopted in one commit, and so many places are taken for one look.
+    static let fileCount = 1_024
+    /// Looking takes so long at most, and the time for one file more.
+    private static let nanoseconds: Int64 = 50_000_000
     /// At a start so much is compared before clients are served, and the rest afterwards.
     private static let readLimit = 1 << 30
 
@@ -24,13 +37,24 @@ struct ReadingRoom {
         limit = min(wanted, limits.transactionByteCount, room)
     }
 
-    /// Whether the rest has to wait; the first file is always read, to say what is wrong with it.
-    var isFull: Bool { byteCount > limit }
+    /// Whether the rest has to wait; the first place is always looked at, to say what is wrong
+    /// with it.
+    var isFull: Bool {
+        byteCount > limit || foundCount >= ReadingRoom.fileCount || isOver
+    }
 
-    /// The same for a start.
-    var isFullAtStart: Bool { isFull || readByteCount > ReadingRoom.readLimit }
+    /// Whether the time is over, and something was done in it.
+    var isOver: Bool { placeCount > 0 && clinux_monotonic_nanoseconds() >= end }
+
+    /// The same as ``isFull`` for a start, when nobody else can commit.
+    var isFullAtStart: Bool { byteCount > limit || readByteCount > ReadingRoom.readLimit }
 
     mutating func noteRead(_ value: [UInt8]?) { readByteCount += value?.count ?? 0 }
 
-    mutating func noteFound(_ value: [UInt8]?) { byteCount += value?.count ?? 0 }
+    mutating func notePlace() { placeCount += 1 }
+
+    mutating func noteFound(_ value: [UInt8]?) {
+        byteCount += value?.count ?? 0
+        foundCount += 1
+    }
 }

@@ -9,9 +9,12 @@ import StateSystem
 /// may write there, and it ends with the process. But whoever may read the directory may take the
 /// lock. So a lock that is held only by users who are neither root nor this process's does not
 /// count: otherwise any of them could keep a daemon from starting. `/proc/locks` lists the
-/// processes that hold one.
+/// processes that hold one, except those of other PID namespaces. A lock that none of the listed
+/// processes holds counts only if nobody else can open the directory.
 final class DirectoryLock {
     private let descriptor: Int32
+    /// Whether a process that cannot be named holds the lock: another daemon, or just a reader.
+    private(set) var isHeldByUnknown = false
 
     /// Takes the lock.
     ///
@@ -26,11 +29,16 @@ final class DirectoryLock {
         guard opened >= 0 else {
             throw StateError(.storage, "\(shown) cannot be locked: \(lastSystemError())")
         }
-        guard let owner = DirectoryLock.owner(afterLocking: opened) else {
-            descriptor = opened
+        descriptor = opened
+        let owner: String
+        switch DirectoryLock.owner(afterLocking: opened) {
+        case .nobody: return
+        case .process(let pid): owner = "process \(pid)"
+        case .unknown where DirectoryLock.isClosed(opened): owner = "another process"
+        case .unknown:
+            isHeldByUnknown = true
             return
         }
-        StatePlatform.close(opened)
         throw StateError(.locked, "\(shown) is owned by \(owner)")
     }
 
@@ -41,20 +49,32 @@ final class DirectoryLock {
         StatePlatform.close(descriptor)
     }
 
-    /// Takes the lock.
-    ///
-    /// - Returns: The holder of the lock, as text; nil if nobody has it, or nobody who counts.
-    private static func owner(afterLocking descriptor: Int32) -> String? {
+    private enum Owner {
+        /// Nobody, or nobody who counts.
+        case nobody
+        case process(pid_t)
+        /// Of another PID namespace.
+        case unknown
+    }
+
+    /// Takes the lock, unless somebody has it.
+    private static func owner(afterLocking descriptor: Int32) -> Owner {
         // The holder may have released it before it was asked for.
         for _ in 0..<3 {
             guard flock(descriptor, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK else {
-                return nil
+                return .nobody
             }
             let holders = FileLocks.holders(of: descriptor)
-            if let pid = holders.first(where: isTrusted) { return "process \(pid)" }
-            if !holders.isEmpty { return nil }
+            if let pid = holders.first(where: isTrusted) { return .process(pid) }
+            if !holders.isEmpty { return .nobody }
         }
-        return "another process"
+        return .unknown
+    }
+
+    /// Whether only root and this process's user can open a directory, and so lock it.
+    private static func isClosed(_ descriptor: Int32) -> Bool {
+        let status = try? FileStatus(of: descriptor, .root)
+        return status.map { $0.isOwnerTrusted && $0.mode & 0o044 == 0 } ?? false
     }
 
     /// Whether root or this process's user started a process; the real uid counts, which a setuid

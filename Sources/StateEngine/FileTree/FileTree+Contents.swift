@@ -175,6 +175,28 @@ extension FileTree {
         }
     }
 
+    /// Gives a file to nobody who may not read its key: it gets an owner, a group and permission
+    /// bits as if it were written anew, and no further bits.
+    func restrict(_ path: FilePath) throws(FileFailure) {
+        let parent = try directory(path.parent)
+        let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC
+        let file = FilePath.withCString(path.name) { openat(parent.descriptor, $0, flags) }
+        guard file >= 0 else { throw FileFailure("openat", path) }
+        defer { close(file) }
+        let old = try FileStatus(of: file, path)
+        guard old.isRegular, old.linkCount == 1 else { return }
+        let uid = form.owner(replacing: old) ?? geteuid()
+        let gid = form.group(replacing: old, made: old.gid)
+        let mode = old.mode & 0o777 & (form.permissions ?? 0o600)
+        guard old.uid != uid || old.gid != gid || old.mode & 0o7777 != mode else { return }
+        try FileTree.removeLists(of: file, path)
+        // Order matters: changing the owner clears bits of the mode.
+        if old.uid != uid || old.gid != gid {
+            guard fchown(file, uid, gid) == 0 else { throw FileFailure("fchown", path) }
+        }
+        guard fchmod(file, mode) == 0 else { throw FileFailure("fchmod", path) }
+    }
+
     /// Removes the access lists that a new file or directory has from its directory: whoever owns
     /// that may have let others read what is made in it.
     static func removeLists(of descriptor: Int32, _ path: FilePath) throws(FileFailure) {

@@ -321,32 +321,55 @@ final class FileTree: Sendable {
         in path: FilePath,
         _ body: (_ name: [UInt8], _ isDirectory: Bool) throws(FileFailure) -> Void
     ) throws(FileFailure) {
-        let opened = try directory(path)
-        let copy = fcntl(opened.descriptor, F_DUPFD_CLOEXEC, 0)
-        guard copy >= 0, let stream = fdopendir(copy) else {
-            let failure = FileFailure("fdopendir", path)
-            if copy >= 0 { close(copy) }
-            throw failure
-        }
-        defer { closedir(stream) }
-        // The copy shares the place up to which it was read, and a walk keeps it open.
-        rewinddir(stream)
-        while true {
-            errno = 0
-            guard let entry = readdir(stream) else {
-                if errno != 0 { throw FileFailure("readdir", path) }
-                return
+        let names = try Names(directory(path))
+        while let (name, isDirectory) = try names.next() { try body(name, isDirectory) }
+    }
+
+    /// The names in a directory except `.` and `..`, one after the other.
+    final class Names {
+        #if canImport(Darwin)
+        private typealias Stream = UnsafeMutablePointer<DIR>
+        #else
+        private typealias Stream = OpaquePointer
+        #endif
+
+        let directory: Directory
+        private let stream: Stream
+
+        /// Begins with the first name, also if somebody has read the open directory before.
+        init(_ directory: Directory) throws(FileFailure) {
+            let copy = fcntl(directory.descriptor, F_DUPFD_CLOEXEC, 0)
+            guard copy >= 0, let stream = fdopendir(copy) else {
+                let failure = FileFailure("fdopendir", directory.path)
+                if copy >= 0 { close(copy) }
+                throw failure
             }
-            let name = withUnsafeBytes(of: entry.pointee.d_name) { Array($0.prefix { $0 != 0 }) }
-            if name == Array(".".utf8) || name == Array("..".utf8) { continue }
-            let isDirectory =
-                switch Int(entry.pointee.d_type) {
-                case Int(DT_DIR): true
-                case Int(DT_UNKNOWN):
-                    try FileTree.status(name, in: opened)?.isDirectory ?? false
-                default: false
+            (self.directory, self.stream) = (directory, stream)
+            // The copy shares the place up to which it was read, and a walk keeps it open.
+            rewinddir(stream)
+        }
+
+        deinit { closedir(stream) }
+
+        /// The next name, and whether it is a directory; nil at the end.
+        func next() throws(FileFailure) -> (name: [UInt8], isDirectory: Bool)? {
+            while true {
+                errno = 0
+                guard let entry = readdir(stream) else {
+                    if errno != 0 { throw FileFailure("readdir", directory.path) }
+                    return nil
                 }
-            try body(name, isDirectory)
+                let name = withUnsafeBytes(of: entry.pointee.d_name) {
+                    Array($0.prefix { $0 != 0 })
+                }
+                if name == Array(".".utf8) || name == Array("..".utf8) { continue }
+                return switch Int(entry.pointee.d_type) {
+                case Int(DT_DIR): (name, true)
+                case Int(DT_UNKNOWN):
+                    (name, try FileTree.status(name, in: directory)?.isDirectory ?? false)
+                default: (name, false)
+                }
+            }
         }
     }
 }

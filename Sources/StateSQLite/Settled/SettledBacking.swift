@@ -354,7 +354,7 @@ extension SettledBacking: PendingFileListBacking {
         fileContainersText = text
     }
 
-    package func removePendingFileList() throws { try write(Name.pendingFiles, nil) }
+    package func setPendingFileList(_ text: String?) throws { try write(Name.pendingFiles, text) }
 
     /// Writes metadata of the store in a frame of its own.
     private func write(_ name: String, _ text: String?) throws {

@@ -1,3 +1,4 @@
+import CLinux
 import StateEngine
 import StateWire
 
@@ -36,10 +37,13 @@ struct FileKeys {
         }
     }
 
-    /// Whether others may have changed these files without the daemon knowing yet.
-    func mayHaveChanged(in files: FileContainers) -> Bool {
-        if isAny { return files.mayHaveChanged() }
-        return keys.contains { key in key.withUnsafeBytes { files.mayHaveChanged($0) } }
+    /// Whether others may have changed these files before a time of the monotonic clock, in
+    /// nanoseconds, without the daemon knowing yet.
+    func mayHaveChanged(in files: FileContainers, before time: Int64) -> Bool {
+        if isAny { return files.mayHaveChanged(before: time) }
+        return keys.contains { key in
+            key.withUnsafeBytes { files.mayHaveChanged($0, before: time) }
+        }
     }
 }
 
@@ -51,11 +55,14 @@ struct AwaitedFiles {
 
     let keys: FileKeys
     let files: FileContainers
-    let deadline = SystemClock.monotonicMilliseconds() + AwaitedFiles.milliseconds
+    /// When the command came, on the monotonic clock: edits after that may come after it.
+    let since = clinux_monotonic_nanoseconds()
 
-    var isOverdue: Bool { SystemClock.monotonicMilliseconds() >= deadline }
+    var isOverdue: Bool {
+        clinux_monotonic_nanoseconds() - since >= AwaitedFiles.milliseconds * 1_000_000
+    }
 
-    var areKnown: Bool { isOverdue || !keys.mayHaveChanged(in: files) }
+    var areKnown: Bool { isOverdue || !keys.mayHaveChanged(in: files, before: since) }
 }
 
 extension Connection {
@@ -81,18 +88,16 @@ extension Connection {
     /// Whether a command must wait until edits of the files of its keys are known, so that it comes
     /// after them.
     func awaits(_ keys: FileKeys, _ files: FileContainers) -> Bool {
-        // It has waited for the maximum time.
-        if let awaited = inbound.awaitedFiles, awaited.isOverdue {
+        guard !keys.isEmpty else {
             inbound.awaitedFiles = nil
             return false
         }
-        guard !keys.isEmpty, keys.mayHaveChanged(in: files) else {
-            inbound.awaitedFiles = nil
-            return false
-        }
-        if inbound.awaitedFiles == nil {
-            inbound.awaitedFiles = AwaitedFiles(keys: keys, files: files)
-        }
-        return true
+        let awaited = inbound.awaitedFiles ?? AwaitedFiles(keys: keys, files: files)
+        // It may have waited for the maximum time.
+        let isKnown =
+            inbound.awaitedFiles == nil
+            ? !keys.mayHaveChanged(in: files, before: awaited.since) : awaited.areKnown
+        inbound.awaitedFiles = isKnown ? nil : awaited
+        return !isKnown
     }
 }

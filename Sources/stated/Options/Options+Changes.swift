@@ -88,8 +88,22 @@ extension Options {
 }
 
 extension RuleTable {
-    /// The parts of the rules that say where keys are stored.
-    var locations: [RuleDescription] { descriptions { KeyBacking.options.contains($0) } }
+    /// The parts of the rules that say where keys are stored, and the mode of their files if that
+    /// follows from who may read them: files that are there get it at a start.
+    var locations: [RuleDescription] {
+        let restricted = rules.filter { rule in
+            guard case .file? = rule.backing else { return false }
+            return rule.form.mode == nil && form(of: rule).readers != nil
+        }
+        let indices = Set(restricted.map(\.place.index))
+        return descriptions { KeyBacking.options.contains($0) }
+            .map { rule in
+                guard indices.contains(rule.place.index) else { return rule }
+                var rule = rule
+                rule.options.append((name: "mode", value: "\"0600\""))
+                return rule
+            }
+    }
 
     /// The other parts of the rules.
     fileprivate var policies: [RuleDescription] {
