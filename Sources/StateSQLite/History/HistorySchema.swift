@@ -214,14 +214,14 @@ package enum HistorySchema {
 
     private static func checkFormat(
         _ stored: Int64,
-        upTo newest: Int32,
+        upTo limit: Int32,
         of path: String
     ) throws(StateError) {
         let format = Int32(truncatingIfNeeded: stored)
-        guard format > newest else { return }
+        guard format > limit else { return }
         throw StateError(
             .newerFormat,
-            "\(path) has format \(format); this program reads formats up to \(newest)"
+            "\(path) has format \(format); this program reads formats up to \(limit)"
         )
     }
 }

@@ -19,17 +19,17 @@ import StateSystem
 final class SettledDatabase {
     static let formatVersion: Int32 = 2
 
-    private static let newest = """
+    private static let newestTable = """
         CREATE TABLE newest(
             key TEXT PRIMARY KEY, value BLOB, revision INTEGER, ordinal INTEGER, created INTEGER,
             owner INTEGER, version INTEGER, time INTEGER, expires INTEGER, cause TEXT,
             checksum INTEGER) WITHOUT ROWID
         """
-    private static let deletes = "CREATE INDEX deletes ON newest(revision) WHERE value IS NULL"
-    private static let meta = """
+    private static let deletesIndex = "CREATE INDEX deletes ON newest(revision) WHERE value IS NULL"
+    private static let metaTable = """
         CREATE TABLE meta(name TEXT PRIMARY KEY, value, checksum INTEGER) WITHOUT ROWID
         """
-    private static let entries = """
+    private static let entriesView = """
         CREATE VIEW entries AS
         SELECT key, CAST(value AS TEXT) AS value, revision,
             strftime('%Y-%m-%d %H:%M:%f', time / 1000.0, 'unixepoch', 'localtime') AS time, cause AS by
@@ -81,7 +81,7 @@ final class SettledDatabase {
             try connection.execute("PRAGMA application_id=\(HistorySchema.applicationID)")
             try connection.execute("PRAGMA user_version=\(formatVersion)")
             // Order matters: see HistorySchema.
-            for definition in [entries, newest, deletes, meta] {
+            for definition in [entriesView, newestTable, deletesIndex, metaTable] {
                 try connection.execute(definition)
             }
             var facts = SettledFacts(epoch: .random())
@@ -120,7 +120,8 @@ final class SettledDatabase {
         try HistorySchema.checkHeader(of: connection, format: formatVersion)
         let path = connection.path
         for (name, expected) in [
-            ("newest", newest), ("deletes", deletes), ("meta", meta), ("entries", entries),
+            ("newest", newestTable), ("deletes", deletesIndex), ("meta", metaTable),
+            ("entries", entriesView),
         ] {
             let found = try connection.text("SELECT sql FROM sqlite_schema WHERE name='\(name)'")
             guard found == expected else {
