@@ -167,6 +167,85 @@ mutants=(
     's/if core.transaction.awaitsCluster, try isOffered() {/if core.transaction.awaitsCluster, try isOffered() { offer = nil/'
     "STATED_TEST=1" "ClusterWriteTests"
 
+    # The log, and the database that it is settled into.
+    "log-no-sync"
+    "durable before acknowledged: the log does not sync its frames"
+    "Sources/StateLog/StateLog.swift"
+    '/private func syncFrames/,/^    }/s/guard syncedEnd < end else { return }/guard syncedEnd < end else { return }; guard syncedEnd < 0 else { return noteSynced() }/'
+    "STATED_TEST=1" "StateLogTests"
+
+    "log-next-first"
+    "durable before acknowledged: the next segment names an end that is not synced"
+    "Sources/StateLog/StateLog.swift"
+    '/private func takeNextSegment/,/^    }/s/^        try syncFrames()$//'
+    "STATED_TEST=1" "StateLogTests"
+
+    "log-no-place"
+    "never silent about storage: frames do not say how far the log is durable"
+    "Sources/StateLog/StateLog.swift"
+    's/durable: syncedPlace, time: time, commits: encode(carryLine)/durable: .none, time: time, commits: encode(carryLine)/; s/frame.durable = syncedPlace//'
+    "STATED_TEST=1" "StateLogTests"
+
+    "log-no-names"
+    "durable before acknowledged: the name of a segment is not synced"
+    "Sources/StateLog/StateLog.swift"
+    '/syncingPieces syncsPieces/,/^    }/s/try files.syncNames()//'
+    "STATED_TEST=1" "StateLogTests"
+
+    "log-believed"
+    "durable before acknowledged: a start believes what the page cache has of the end of the log"
+    "Sources/StateLog/StateLog.swift"
+    's/^        try repairEnd()$/        noteSynced()/'
+    "STATED_TEST=1" "StateLogTests"
+
+    "log-not-carried"
+    "complete: a version whose segment is dropped is not carried"
+    "Sources/StateLog/CommitCoder.swift"
+    's/if link.carried != nil { flags.insert(.carries) }//'
+    "STATED_TEST=1" "LogHistoryTests"
+
+    "log-old-line"
+    "complete: a frame has the carry line of the segment before its own"
+    "Sources/StateLog/StateLog.swift"
+    's/^            frame.commits = encode(carryLine)$//'
+    "STATED_TEST=1" "LogHistoryTests"
+
+    "log-floor"
+    "a gap is never silent: the floor of the history is one revision too low"
+    "Sources/StateLog/StateLog.swift"
+    's/return first - 1$/return first - 2/'
+    "STATED_TEST=1" "LogHistoryTests"
+
+    "settle-unsynced"
+    "durable before acknowledged: segments go although the database is not synced"
+    "Sources/StateSQLite/Settled/Settler.swift"
+    's/^            try checkpoint(database)$/            durable = facts.place/'
+    "STATED_TEST=1" "SettledStoreTests"
+
+    "settle-unlooked"
+    "never silent about storage: the result of a checkpoint is not looked at"
+    "Sources/StateSQLite/Settled/Settler.swift"
+    's/guard isWhole else {/guard isWhole || durable <= facts.place else {/'
+    "STATED_TEST=1" "SettledIdentityTests"
+
+    "settle-believed"
+    "durable before acknowledged: what the page cache has of the database after an error is believed"
+    "Sources/StateSQLite/Settled/Settler.swift"
+    's/if !isConfirmed {/if isConfirmed {/'
+    "STATED_TEST=1" "SettledStoreTests"
+
+    "settle-uncounted"
+    "never silent about storage: a row that is missing is not noticed"
+    "Sources/StateSQLite/Settled/SettledBacking.swift"
+    's/guard rowCount == facts.rowCount else/guard rowCount >= 0 else/'
+    "STATED_TEST=1" "SettledIdentityTests"
+
+    "settle-other-life"
+    "never silent about storage: an older database beside a newer log is served"
+    "Sources/StateSQLite/Settled/SettledBacking.swift"
+    's/guard \[log.life.number, log.life.before\].contains(facts.life.number) else/guard facts.life.number < 1 << 60 else/'
+    "STATED_TEST=1" "SettledIdentityTests"
+
     # As root: they need other users.
     "hidden-pushed"
     "nobody learns what rules hide: a watch gets entries of other owners"

@@ -333,9 +333,7 @@ extension CodedCommits {
 }
 
 extension CommitCoder {
-    /// The contents of a frame with the commits of a batch.
-    ///
-    /// - Parameter texts: More metadata of the last commit.
+    /// The contents of a frame with the commits of a batch; `texts` are more metadata of the last one.
     package static func contents(
         of batch: borrowing CommitBatch,
         _ texts: [(name: String, text: String?)] = [],

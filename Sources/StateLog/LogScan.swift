@@ -32,9 +32,10 @@ struct LogScan {
     static let suffix = ".log"
     static let unfinishedSuffix = ".new"
 
-    /// - Parameters:
-    ///   - files: The directory.
-    ///   - start: Where the readers of the log are; nil if all of it is needed.
+    /// Finds the segments that count, from where the readers of the log are; nil if all are needed.
+    ///
+    /// - Throws: ``StateError/Code/corrupt``, naming the file; ``StateError/Code/newerFormat``;
+    ///   ``StateError/Code/storage``.
     init(_ files: any LogFiles, from start: LogStart? = nil) throws(StateError) {
         self.start = start
         var found: [Segment] = []

@@ -62,7 +62,7 @@ struct LogWindow {
     private var bytes: [UInt8] = []
     private var start: Int
 
-    /// - Parameter byteCount: How much it reads at once, or a frame if that is longer.
+    /// Begins at the start of a part; reads so many bytes at once, or a frame if that is longer.
     init(_ part: LogSnapshot.Part, byteCount: Int = 256 << 10) {
         (self.part, self.byteCount, start) = (part, byteCount, part.range.lowerBound)
     }

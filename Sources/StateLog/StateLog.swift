@@ -180,9 +180,10 @@ package final class StateLog {
         try append(at: time) { _ in contents }
     }
 
-    /// The same with contents that depend on the ``carryLine`` of the segment where the frame goes.
+    /// The same with contents that depend on the ``carryLine`` of the segment where the frame goes:
+    /// `encode` is called with the line, again if the frame goes to the next segment.
     ///
-    /// - Parameter encode: Called with the line, again if the frame goes to the next segment.
+    /// - Throws: As ``append(_:at:)``.
     package func append(
         at time: Int64,
         encoding encode: (_ carryLine: Int64) -> CodedCommits
@@ -414,8 +415,12 @@ package final class StateLog {
 
     private static let zeros = [UInt8](repeating: 0, count: 256 << 10)
 
-    /// - Parameter syncsPieces: Whether each piece is synced, so that the sync of a commit beside it does
-    ///   not wait for all of them.
+    /// Makes a file with a header and frames, zeros behind them, and a durable name.
+    ///
+    /// Each piece may be synced, so that the sync of a commit beside it does not wait for all of them.
+    ///
+    /// - Returns: The file.
+    /// - Throws: The call that failed; the file may be there, under its unfinished name.
     static func write(
         _ header: SegmentHeader,
         _ size: Int,
@@ -490,9 +495,8 @@ package final class StateLog {
         return names.contains { $0.hasSuffix(LogScan.suffix) }
     }
 
-    /// What is durable behind a place, for a reader on any thread.
-    ///
-    /// - Parameter place: Behind a frame, or ``LogPlace/none``.
+    /// What is durable behind a place, which is behind a frame or ``LogPlace/none``, for a reader on any
+    /// thread.
     package func snapshot(from place: LogPlace) -> LogSnapshot {
         var parts: [LogSnapshot.Part] = []
         for (segment, end) in ended.map({ ($0.segment, $0.end) }) + [(segment, syncedEnd)]
@@ -584,15 +588,16 @@ package final class StateLog {
         return position
     }
 
-    /// Half a retention back. So half of what is kept beyond the retention is what links lead to.
+    /// Half a retention back.
+    ///
+    /// So half of what is kept beyond the retention is what links lead to.
     private var nextCarryLine: Int64 {
         guard !retention.isNone else { return 0 }
         return indexes[reach(of: retention.halved)...].first { $0.first > 0 }?.first ?? 0
     }
 
-    /// How many of the oldest segments may be dropped, and the floor that results.
-    ///
-    /// - Parameter place: Everything before it is elsewhere, durably.
+    /// How many of the oldest segments may be dropped, and the floor that results, if everything before
+    /// `place` is elsewhere, durably.
     package func planDrop(before place: LogPlace) -> (count: Int, floor: Int64) {
         let limit = ended.prefix { $0.segment.header.number < place.segment }.count
         guard !retention.isNone else { return (limit, floor(dropping: limit)) }

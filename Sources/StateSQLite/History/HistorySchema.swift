@@ -139,7 +139,7 @@ package enum HistorySchema {
     ///
     /// SQLite has not read it yet: opening another program's database could roll back its journal.
     ///
-    /// - Parameter format: The newest format that is read.
+    /// - Throws: ``StateError/Code/corrupt``; ``StateError/Code/newerFormat`` above `format`.
     static func checkHeader(
         of connection: SQLiteConnection,
         format: Int32 = formatVersion

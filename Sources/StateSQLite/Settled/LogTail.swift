@@ -28,9 +28,8 @@ final class LogTail: @unchecked Sendable {
         try lock.withLock { (_) throws(Failure) in try body(log) }
     }
 
-    /// Appends a frame of commits and makes it durable.
+    /// Appends a frame of commits and makes it durable; `limit` bytes that are not settled are too many.
     ///
-    /// - Parameter limit: So many bytes that are not settled are too many.
     /// - Returns: Whether the settler has something to do that it had not before.
     /// - Throws: As ``StateLog/append(_:at:)`` and ``StateLog/sync()``.
     func append(

@@ -267,8 +267,10 @@ final class SettledDatabase {
     /// Before the first checkpoint: that puts pages into the database that would be newer than what a
     /// loss of power leaves of SQLite's log.
     ///
-    /// - Parameter wholly: Whether the database is meant, too; otherwise only SQLite's log, which still
-    ///   has all pages that a process that ended may not have synced.
+    /// Wholly means the database, too; otherwise only SQLite's log is, which still has all pages that a
+    /// process that ended may not have synced.
+    ///
+    /// - Throws: SQLite's error; nobody can say what the disk has.
     func confirm(wholly: Bool) throws(SQLiteFailure) {
         // Nobody else may write meanwhile.
         try transaction { () throws(SQLiteFailure) in

@@ -8,9 +8,9 @@ import Synchronization
 
 /// When and how a log is settled.
 package struct SettlingOptions: Sendable {
-    /// It is settled once it has so many bytes more than the database,
+    /// It is settled once it has so many bytes more than the database.
     package var logByteCount = 32 << 20
-    /// or once the oldest change that is not settled has this age, in nanoseconds.
+    /// It is settled once the oldest change that is not settled has this age, in nanoseconds.
     package var age: Int64 = 600_000_000_000
     /// How many bytes of frames one transaction has, about.
     package var sliceByteCount = 16 << 20
