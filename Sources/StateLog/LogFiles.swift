@@ -112,7 +112,7 @@ package final class LogDirectory: LogFiles {
     }
 
     package func syncNames() throws(LogFileFailure) {
-        guard fsync(descriptor) == 0 else { throw LogFileFailure("fsync", path, errno) }
+        guard clinux_sync(descriptor) == 0 else { throw LogFileFailure("fsync", path, errno) }
     }
 
     private final class OpenFile: LogFile {

@@ -352,7 +352,7 @@ struct SettledIdentityTests {
 
     private func copy(_ name: String, as other: String) throws {
         let (from, to) = (directory.path(of: name), directory.path(of: other))
-        try #require(try runCommand("/bin/cp", ["-a", from, to]).exitCode == 0)
+        try #require(try runCommand("cp", ["-a", from, to]).exitCode == 0)
     }
 
     /// Opens the store, commits, and ends it.

@@ -37,6 +37,7 @@ int fflush(FILE *file);
 int ferror(FILE *file);
 int fclose(FILE *file);
 int rename(const char *from, const char *to);
+int renameat(int from_directory, const char *from, int to_directory, const char *to);
 int renameatx_np(int from_directory, const char *from, int to_directory, const char *to, unsigned int flags);
 int snprintf(char *restrict text, size_t capacity, const char *restrict format, ...);
 #endif
