@@ -517,4 +517,29 @@ struct SettledIdentityTests {
         #expect(backing.settlingStatus.settledRevision == 20)
         backing.close()
     }
+
+    /// One past the last byte of a file that is not 0.
+    private func end(of path: String) throws -> Int {
+        let bytes = try readFile(path)
+        return (bytes.lastIndex { $0 != 0 } ?? -1) + 1
+    }
+
+    @Test func `the last commit is known to be whole soon, and damage of it is named`() throws {
+        let log = data + "/log/1.log"
+        var backing: SettledBacking? = SettledBacking(directory: data)
+        _ = try backing?.load { _ in }
+        let change = BuiltBatch.Change(revision: 1, key: [1], value: [7, 7, 7], created: 1)
+        if let backing { try BuiltBatch([change]).commit(to: backing) }
+        let place = try end(of: log)
+        // Another frame says so, though nobody commits.
+        #expect(eventually { (try? end(of: log)) ?? 0 > place })
+        backing = nil
+        try #require(place > 0)
+        var bytes = try readFile(log)
+        bytes[place - 1] ^= 1
+        let descriptor = open(log, O_WRONLY)
+        try #require(write(descriptor, bytes, bytes.count) == bytes.count)
+        Glibc.close(descriptor)
+        try refusal("the log is damaged at segment 1")
+    }
 }

@@ -110,12 +110,12 @@ struct FairnessTests {
         let server = try ServedKeyspace {
             $0.replyByteCount = 64 << 10
         }
-        try FairnessTests.fill(server, count: 30_000)
+        try FairnessTests.fill(server, count: 100_000)
         let (reader, writer) = try (server.connect(), server.connect())
         let value = String(repeating: "v", count: 1_000)
-        let rows = (0..<200).map { "a/\($0)z \(value)" }.joined(separator: " ")
+        let rows = (0..<70).map { "a/\($0)z \(value)" }.joined(separator: " ")
         var refusedCount = 0
-        for _ in 0..<10 {
+        for _ in 0..<50 where refusedCount == 0 {
             // All of them come before the place where the listing is.
             try reader.send("STATE.LIST *z")
             _ = try writer.ask("MSET \(rows)")

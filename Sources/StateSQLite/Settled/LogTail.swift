@@ -1,6 +1,7 @@
 import CLinux
 import StateLog
 import StateModel
+import StateSystem
 
 /// The log of an open store, for the thread that commits and the one that settles.
 ///
@@ -13,6 +14,11 @@ final class LogTail: @unchecked Sendable {
     private var last: (contents: [UInt8], time: Int64) = ([], 0)
     private var byteCount = 0
     private var since: Int64?
+    /// When the last commit was appended that no later frame proves to be durable.
+    private var unproven: Int64?
+
+    /// How long after the last commit a frame says that it is durable, in nanoseconds.
+    private static let markDelay: Int64 = 200_000_000
 
     init(_ log: StateLog) { self.log = log }
 
@@ -44,8 +50,9 @@ final class LogTail: @unchecked Sendable {
             try log.sync()
             let before = byteCount
             byteCount += contents.bytes.count
-            let isFirst = since == nil
-            if isFirst { since = clinux_monotonic_nanoseconds() }
+            let now = clinux_monotonic_nanoseconds()
+            let isFirst = unproven == nil
+            (since, unproven) = (since ?? now, now)
             return isFirst || before < limit && byteCount >= limit
                 || log.endPlace.segment != segment
         }
@@ -56,6 +63,23 @@ final class LogTail: @unchecked Sendable {
     /// - Returns: The frame, if it is durable; nil if it will never be there.
     func decideUnknown() throws(StateError) -> (contents: [UInt8], time: Int64)? {
         try lock.withLock { (_) throws(StateError) in try log.dropUnknown() > 0 ? last : nil }
+    }
+
+    /// Appends a frame that says that the last commit is durable, once no other has come for a while:
+    /// otherwise a last frame that is damaged later would pass for one that was never whole.
+    ///
+    /// - Returns: In how many nanoseconds to look again; nil if nothing is unproven.
+    func proveLast() -> Int64? {
+        lock.withLock { _ in
+            guard let unproven else { return nil }
+            let rest = unproven + LogTail.markDelay - clinux_monotonic_nanoseconds()
+            guard rest <= 0 else { return rest }
+            // It needs no sync: the next commit has one, and nobody waits for it. If it fails, that commit
+            // fails in the same way.
+            try? log.mark(at: SystemClock.wallMilliseconds())
+            self.unproven = nil
+            return nil
+        }
     }
 
     /// Everything up to a place was settled by a settle that began at a time.

@@ -319,8 +319,11 @@ package final class SettledBacking: Backing, @unchecked Sendable {
     package func maintain() {}
     package var needsMaintenance: Bool { false }
 
-    /// Settles everything that is durable in the log now.
-    package func settle() throws(StateError) { try settler?.settle() }
+    /// Settles everything that is durable in the log now; only without a thread for that.
+    package func settle() throws(StateError) {
+        precondition(!options.settling.hasThread, "a thread settles this store")
+        try settler?.settle()
+    }
 
     /// What settling has done, and what holds it up.
     package var settlingStatus: SettlingStatus { settler?.currentStatus ?? SettlingStatus() }

@@ -86,23 +86,25 @@ final class Settler: @unchecked Sendable {
     func wake() { wakeup.signal() }
 
     private func run() {
-        var retry: Int64?
-        while !isEnding.load(ordering: .acquiring) {
-            let now = clinux_monotonic_nanoseconds()
-            let wait = retry ?? tail.oldest.map { max(0, $0 + options.age - now) }
+        var wait: Int64?
+        while true {
             wakeup.wait(nanoseconds: wait)
-            guard !isEnding.load(ordering: .acquiring) else { break }
+            guard !isEnding.load(ordering: .acquiring) else { return }
             prepareSpare()
-            retry = nil
-            let age = tail.oldest.map { clinux_monotonic_nanoseconds() - $0 } ?? 0
-            guard tail.unsettledByteCount >= options.logByteCount || age >= options.age else {
-                continue
-            }
-            do { try settle() } catch {
-                // It goes on with what the disk has; the log keeps everything meanwhile.
-                retry = 1_000_000_000
-            }
+            let proof = tail.proveLast()
+            wait = [proof, settleIfDue()].compactMap(\.self).min()
         }
+    }
+
+    /// - Returns: In how many nanoseconds to look again; nil if nothing is to be settled.
+    private func settleIfDue() -> Int64? {
+        func rest() -> Int64? {
+            tail.oldest.map { max(0, $0 + options.age - clinux_monotonic_nanoseconds()) }
+        }
+        guard tail.unsettledByteCount >= options.logByteCount || rest() == 0 else { return rest() }
+        // If it fails, the log keeps everything meanwhile.
+        do { try settle() } catch { return 1_000_000_000 }
+        return rest()
     }
 
     private func prepareSpare() {
@@ -115,6 +117,8 @@ final class Settler: @unchecked Sendable {
     // MARK: Settling
 
     /// Settles everything that is durable in the log now, and drops what nobody needs.
+    ///
+    /// Called by its thread, or without one.
     ///
     /// - Throws: ``StateError``; the log has everything that the database may lack.
     func settle() throws(StateError) {
