@@ -28,6 +28,8 @@ struct LogScan {
     /// Above all numbers in the names of files.
     private(set) var nextSlot = 1
     private let start: LogStart?
+    /// Whether frames before the start are passed on, too.
+    var includesAll = false
 
     static let suffix = ".log"
     static let unfinishedSuffix = ".new"
@@ -237,10 +239,11 @@ extension LogScan {
         )
     }
 
-    private func read(
+    /// Reads one segment; `known` is its end if another follows.
+    func read(
         _ segment: Segment,
         upTo known: Int?,
-        _ life: LogLife?,
+        _ life: LogLife? = nil,
         _ body: (_ frame: Frame.Found, _ place: LogPlace) throws(LogDamage) -> Void
     ) throws(StateError) -> End {
         let size = try LogScan.reading { () throws(LogFileFailure) in try segment.file.byteCount() }
@@ -270,6 +273,7 @@ extension LogScan {
                         guard next <= start.place else {
                             throw LogDamage("has the place in it up to which the log was read")
                         }
+                        if includesAll { try body(frame, end.place) }
                     } else {
                         try body(frame, end.place)
                     }

@@ -202,6 +202,13 @@ private final class Past {
         try #require(found == expected, "revision \(revision), floor \(view.floor)")
     }
 
+    /// The check of all that is on the disk.
+    func checkFiles() throws {
+        let check = try LogCheck(files, from: start)
+        #expect(check.findings.isEmpty, "\(check.findings)")
+        #expect(check.revision == revision && check.segmentCount == log.segmentCount)
+    }
+
     /// All changes since a revision, in order.
     func checkChanges(since revision: Int64) throws {
         var last = HistoryPlace.end(of: revision)
@@ -246,6 +253,7 @@ struct LogHistoryTests {
                 try past.check(at: floor + Int64(random.next() % count))
             }
             try past.checkChanges(since: floor)
+            try past.checkFiles()
         }
         #expect(past.droppedCount > 10 && past.carriedCount > 50 && past.replacedCount > 2)
         // What is kept is the retention and half of it more, about.

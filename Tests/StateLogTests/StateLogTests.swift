@@ -273,4 +273,38 @@ struct StateLogTests {
         }
         #expect(missed > 3)
     }
+
+    @Test func `a check finds nothing in a log that is whole, and each flip that a start finds`()
+        throws
+    {
+        var (found, missed) = (0, 0)
+        for seed in 0..<80 {
+            let run = Workload(sectorByteCount: 512, seed: 5)
+            try run.start()
+            for _ in 0..<120 { _ = try run.step() }
+            run.crash(keepsCache: true)
+            try run.start()
+            run.crash(keepsCache: true)
+            let whole = try LogCheck(run.files)
+            try #require(whole.findings.isEmpty, "\(whole.findings)")
+            #expect(whole.changeCount == run.written.count && whole.segmentCount > 1)
+            let names = try run.files.names().sorted()
+            var random = SplitMix(seed: UInt64(seed) &+ 77)
+            let name = names[Int(random.next() % UInt64(names.count))]
+            let offset = Int(random.next() % UInt64(run.files.byteCount(of: name)))
+            run.files.flip(name, offset, Int(random.next() % 8))
+            let check = try LogCheck(run.files)
+            let isDamaged: Bool
+            do {
+                _ = try StateLog(run.files, Workload.options) { _, _ in }
+                isDamaged = false
+            } catch {
+                isDamaged = true
+            }
+            // A check reads what a start need not, such as an index.
+            #expect(!isDamaged || !check.findings.isEmpty, "\(name) \(offset)")
+            if check.findings.isEmpty { missed += 1 } else { found += 1 }
+        }
+        #expect(found > 20 && missed > 2, "\(found) \(missed)")
+    }
 }
