@@ -295,7 +295,9 @@ let package = Package(
         ),
         .executableTarget(
             name: "StateTestProgram",
-            dependencies: ["StateClient", "StateSQLite", "StateContainers"],
+            dependencies: [
+                "StateClient", "StateSQLite", "StateContainers", "StateEngine", "StateLog",
+            ],
             path: "Tests/StateTestProgram",
             swiftSettings: tests
         ),

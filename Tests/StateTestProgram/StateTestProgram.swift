@@ -1,6 +1,8 @@
 import Glibc
 import StateClient
 import StateContainers
+import StateEngine
+import StateLog
 import StateSQLite
 
 /// What the library's tests run as another process: each command is a program of a few lines that a test may kill.
@@ -35,10 +37,12 @@ enum StateTestProgram {
             try changeLarge(expectsScopes: rest.first == "scopes")
         case ("locks", let rest) where rest.count == 4:
             try locks(in: rest[0], rest[1], Int(rest[2]) ?? 0, reportingTo: rest[3])
+        case ("settle", let rest) where rest.count == 1:
+            try settle(in: rest[0])
         default:
             throw StateError(
                 .err,
-                "count SOCKET KEY N | set SOCKET KEY FROM TO | transfer DATABASE|SOCKET PATH | rewrite DIRECTORY KEY | hold SOCKET N | default KEY | change [scopes] | locks SOCKET NAME N PATH"
+                "count SOCKET KEY N | set SOCKET KEY FROM TO | transfer DATABASE|SOCKET PATH | rewrite DIRECTORY KEY | hold SOCKET N | default KEY | change [scopes] | locks SOCKET NAME N PATH | settle DIRECTORY"
             )
         }
     }
@@ -60,6 +64,35 @@ enum StateTestProgram {
 
     private static func address(of bytes: [UInt8]) -> UInt? {
         bytes.withUnsafeBytes { $0.baseAddress.map { UInt(bitPattern: $0) } }
+    }
+
+    /// Sets one of 50 keys, and `number`, in each commit, and prints that number once it is durable; the
+    /// store is settled all the time meanwhile.
+    private static func settle(in directory: String) throws {
+        var options = SettledBacking.Options()
+        options.log.segmentByteCount = 48 << 10
+        options.log.largeSegmentByteCount = 96 << 10
+        options.settling.logByteCount = 24 << 10
+        options.settling.sliceByteCount = 32 << 10
+        let backing = SettledBacking(directory: directory, options)
+        let loaded = try backing.load { _ in }
+        var revision = loaded.revision
+        while true {
+            revision += 1
+            let keys = ["key/\(revision % 50)", "number"]
+            let changes = keys.enumerated().map { ordinal, key in
+                BuiltBatch.Change(
+                    revision: revision,
+                    ordinal: Int32(ordinal),
+                    key: Array(key.utf8),
+                    value: Array("\(revision)".utf8),
+                    created: revision,
+                    time: revision
+                )
+            }
+            try BuiltBatch(changes).commit(to: backing)
+            say(revision)
+        }
     }
 
     /// Adds 1 so many times, and prints for each `ok VALUE` or `unknown`.
