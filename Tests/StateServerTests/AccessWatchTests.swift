@@ -51,6 +51,23 @@ struct AccessWatchTests {
         #expect(try peer.ask("PING").shown == "+PONG")
     }
 
+    @Test func `a full list of messages says nothing of a hidden key that is followed`() throws {
+        let stage = try AccessStage(
+            #"{"keys": "secret/", "read": ["other"]}"#
+        ) { $0.outputByteCount = 16 << 10 }
+        let (peer, writer) = try (stage.connect(), stage.connect())
+        let globs = (0..<90).map { "__keyspace@0__:a*a*a*b\($0)" }.joined(separator: " ")
+        try peer.send("PSUBSCRIBE __keyspace@0__:last __keyspace@0__:secret/* \(globs)")
+        _ = try peer.next(92)
+        let head = String(repeating: "a", count: 900)
+        let keys = (0..<200).map { "\(head)\($0) 1" }.joined(separator: " ")
+        // More waits now than a user may have when something else comes.
+        try ask(writer, "MSET \(keys) last 1")
+        try stage.change([("secret/k", "s2")])
+        #expect(try peer.next().elements?[2].textValue == "__keyspace@0__:last")
+        #expect(try peer.ask("PING").shown == "+PONG")
+    }
+
     @Test func `what is hidden takes no steps from the globs of those who may not see it`() throws {
         let stage = try AccessStage(
             #"{"keys": "secret/", "read": ["other"]}"#

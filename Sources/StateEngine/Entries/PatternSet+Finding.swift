@@ -8,7 +8,8 @@ extension PatternSet {
         _ = forEach(in: tree, after: bound, comparing: &budget, body)
     }
 
-    /// The same, but compares at most about `budget` bytes of keys, which becomes what is left of it.
+    /// The same, but compares at most about `budget` bytes of keys, or takes as many steps of a glob;
+    /// it becomes what is left of that.
     ///
     /// - Returns: The last key that was compared, if there may be more; nil if all were compared,
     ///   or `body` returned false.
@@ -34,8 +35,7 @@ extension PatternSet {
                             goesOn = body(record)
                             return goesOn
                         }
-                        budget -= patterns.count * (record.key.count + PatternSet.overheadByteCount)
-                        if matches(record.key) { goesOn = body(record) }
+                        if matches(record.key, counting: &budget) { goesOn = body(record) }
                         guard goesOn, budget <= 0 else { return goesOn }
                         last = Array(record.key)
                         goesOn = false
@@ -46,6 +46,14 @@ extension PatternSet {
             guard goesOn else { return last }
         }
         return nil
+    }
+
+    private func matches(_ key: Bytes, counting budget: inout Int) -> Bool {
+        for pattern in patterns {
+            budget -= key.count + PatternSet.overheadByteCount
+            if pattern.matches(key, counting: &budget) { return true }
+        }
+        return false
     }
 
     /// How many bytes of a key one comparison with a pattern counts as, besides the key's own.

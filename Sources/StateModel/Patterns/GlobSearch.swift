@@ -28,6 +28,19 @@ package struct GlobSearch: ~Copyable {
     static func stepCount(_ pattern: Bytes, _ text: Bytes) -> Int {
         let wordCount = longestSegment(of: pattern) / 64 + 1
         return 512 * wordCount + (2 * pattern.count) + text.count * wordCount
+            + 512 * classByteCount(of: pattern)
+    }
+
+    /// The bytes of classes: each byte is compared with a class, once to set masks and once to clear
+    /// them.
+    private static func classByteCount(of pattern: Bytes) -> Int {
+        var (index, count) = (0, 0)
+        while index < pattern.count {
+            let end = elementEnd(pattern, index)
+            if pattern[index] == UInt8(ascii: "[") { count += end - index }
+            index = end
+        }
+        return count
     }
 
     private init(_ pattern: Bytes) {

@@ -121,18 +121,35 @@ final class KeyspaceNotices: WatchReceiver {
     func receive(_ notice: Watcher.Notice, in core: KeyspaceCore) {
         // The watcher begins synced and always has room, so it gets no pieces and no gap.
         guard case .commit(_, let changes) = notice else { return }
+        // Order matters: a change that rules hide costs the user nothing, and ends nothing. Otherwise a
+        // late message, or the end of a full outbox, would tell of it.
+        lazy var subjects = followerSubjects
+        let shown = changes.compactMap { change -> (Record, Audience?)? in
+            guard let audience = core.audience(of: change) else { return (change, nil) }
+            return subjects.contains(where: audience.admits) ? (change, audience) : nil
+        }
+        guard !shown.isEmpty else { return }
         guard outbox.byteCount <= channels.settings.options.outputByteCount else {
             outbox.removeAll()
             for follower in followers.values { channels.letGo(follower.connection, isBehind: true) }
             return
         }
-        for change in changes {
-            let audience = core.audience(of: change)
+        for (change, audience) in shown {
             send(operation(change, in: core), of: change.key, audience)
             let isTimed = change.operation == .timedSet && !change.isDeleted
             if isTimed { send("expire", of: change.key, audience) }
         }
         deliver()
+    }
+
+    /// Who follows keys: nearly always one subject, which all connections of a user share.
+    private var followerSubjects: [Subject] {
+        var subjects: [ObjectIdentifier: Subject] = [:]
+        for follower in followers.values {
+            let subject = follower.connection.subject
+            subjects[ObjectIdentifier(subject)] = subject
+        }
+        return Array(subjects.values)
     }
 
     /// Delivers at once what is left for now, and the rest in slices.
