@@ -387,8 +387,6 @@ package final class StateLog {
         if let plan = planSpare() { offer(try plan.prepare()) }
     }
 
-    package var spareCount: Int { spares.count }
-
     /// Makes a file with a header and frames; its name is durable when this returns.
     ///
     /// Until then it has another name, so that a crash leaves no file without a header.

@@ -128,4 +128,19 @@ import Testing
         default: return bytes.count == 1
         }
     }
+
+    @Test func `classes of a glob count as what they cost`() {
+        func steps(_ element: String) -> Int {
+            let glob =
+                "*" + String(repeating: element, count: 9) + "Z"
+                + String(repeating: element, count: 28) + "NN*"
+            let pattern = Array(glob.utf8).withUnsafeBytes { Pattern(redisGlob: $0) }
+            var left = 0
+            let key = [UInt8](repeating: 97, count: 200)
+            #expect(!key.withUnsafeBytes { pattern.matches($0, counting: &left) })
+            return -left
+        }
+        // A class is compared with each byte, twice; a search without one looks at the key once.
+        #expect(steps("[^]") > 37 * 512 && steps("?") < 5_000, "\(steps("[^]")) \(steps("?"))")
+    }
 }

@@ -104,9 +104,9 @@ private final class Run {
         files = files.restarted(keepsCache: keepsCache)
         guard let cut else { return }
         // The same files with other contents: a copy would be another store.
-        for name in try FileNames.all(in: data) where name != "lock" {
-            if FileNames.exists(cut + "/" + name) {
-                try FileNames.copy(cut + "/" + name, into: data + "/" + name)
+        for name in names(in: data) where name != "lock" {
+            if access(cut + "/" + name, F_OK) == 0 {
+                try copyBytes(of: cut + "/" + name, into: data + "/" + name)
             } else {
                 unlink(data + "/" + name)
             }
@@ -195,7 +195,6 @@ private final class Run {
                 settleCount += 1
             } catch {
                 refusedSettleCount += 1
-                if getenv("SHOW") != nil { print("REFUSED", error) }
             }
             return !files.isOff
         }
@@ -225,30 +224,13 @@ private final class Run {
     }
 }
 
-/// Files of a directory.
-private enum FileNames {
-    static func all(in directory: String) throws -> [String] {
-        guard let stream = opendir(directory) else { throw SystemFailure(call: "opendir", errno) }
-        defer { closedir(stream) }
-        var names: [String] = []
-        while let entry = readdir(stream) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) {
-                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
-            if !name.hasPrefix(".") { names.append(name) }
-        }
-        return names
-    }
-
-    static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
-
-    static func copy(_ path: String, into other: String) throws {
-        let bytes = try readFile(path)
-        let descriptor = open(other, O_WRONLY | O_TRUNC)
-        defer { close(descriptor) }
-        guard descriptor >= 0, write(descriptor, bytes, bytes.count) == bytes.count else {
-            throw SystemFailure(call: "write", errno)
-        }
+/// Puts the bytes of a file into another one, which stays the same file.
+private func copyBytes(of path: String, into other: String) throws {
+    let bytes = try readFile(path)
+    let descriptor = open(other, O_WRONLY | O_TRUNC)
+    defer { close(descriptor) }
+    guard descriptor >= 0, write(descriptor, bytes, bytes.count) == bytes.count else {
+        throw SystemFailure(call: "write", errno)
     }
 }
 
@@ -440,7 +422,7 @@ struct SettledIdentityTests {
     /// Puts the bytes of a file back, in the same file.
     private func putBack(_ names: [String], from other: String) throws {
         for name in names {
-            try FileNames.copy(directory.path(of: "\(other)/\(name)"), into: data + "/" + name)
+            try copyBytes(of: directory.path(of: "\(other)/\(name)"), into: data + "/" + name)
         }
     }
 
@@ -457,7 +439,7 @@ struct SettledIdentityTests {
         try putBack(["stated.db"], from: "new")
         #expect(try run().keys.count == 9)
         try copy("data", as: "newest")
-        let logs = try FileNames.all(in: directory.path(of: "old/log")).map { "log/" + $0 }
+        let logs = names(in: directory.path(of: "old/log")).map { "log/" + $0 }
         try putBack(logs, from: "old")
         let error = #expect(throws: StateError.self) { try run() }
         #expect(error?.code == .corrupt, "\(error as Any)")

@@ -24,7 +24,7 @@ package final class GlobAllowance {
     func refill(at now: Int64) {
         let steps = Int(clamping: (now - refilledAt) / GlobAllowance.nanosecondsPerStep)
         guard steps > 0 else { return }
-        stepsLeft = min(GlobAllowance.fullStepCount, max(stepsLeft, 0) + steps)
+        stepsLeft = min(GlobAllowance.fullStepCount, stepsLeft + steps)
         refilledAt = now
     }
 

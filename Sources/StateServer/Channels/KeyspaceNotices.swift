@@ -158,7 +158,7 @@ final class KeyspaceNotices: WatchReceiver {
         let now = clinux_monotonic_nanoseconds()
         let steps = Int(clamping: (now - refilledAt) / KeyspaceNotices.nanosecondsPerStep)
         if steps > 0 {
-            stepsLeft = min(Channels.stepsAtOnce, max(0, stepsLeft) + steps)
+            stepsLeft = min(Channels.stepsAtOnce, stepsLeft + steps)
             refilledAt = now
         }
         if !channels.deliver(outbox, atMost: &stepsLeft) { channels.deliverInSlices(outbox) }
