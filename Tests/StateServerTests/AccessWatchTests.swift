@@ -51,7 +51,7 @@ struct AccessWatchTests {
         #expect(try peer.ask("PING").shown == "+PONG")
     }
 
-    @Test func `nobody learns what rules hide: a full list of messages tells of no hidden key`() throws {
+    @Test func `nobody learns what rules hide: full messages tell of no hidden key`() throws {
         let stage = try AccessStage(
             #"{"keys": "secret/", "read": ["other"]}"#
         ) { $0.outputByteCount = 16 << 10 }
