@@ -58,7 +58,9 @@ final class VisibilityWorlds {
             }
             if row.last != nil { try connection.exchange([]) }
             let text = plain(connection.received[start...])
-            return row.hasAmounts ? text.replacing(/[0-9]+(\.[0-9]+)?(e-[0-9]+)?/, with: "N") : text
+            guard row.hasAmounts else { return text }
+            // Many digits are a time or an epoch to `plain`, also behind a point.
+            return text.replacing(/([0-9]+|TIME|EPOCH)(\.([0-9]+|TIME|EPOCH))?(e-[0-9]+)?/, with: "N")
         }
 
         /// Bytes without what differs between any two daemons: epoch, places, processes, times, and marks.
