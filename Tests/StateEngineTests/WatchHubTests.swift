@@ -127,6 +127,38 @@ import Testing
         }
     }
 
+    @Test
+    func
+        `bounded: a commit of many keys reaches so many watches of a user, the others get it later`()
+        throws
+    {
+        let (many, other) = (
+            Subject(uid: 1_001, groups: [], isPrivileged: false),
+            Subject(uid: 1_002, groups: [], isPrivileged: false)
+        )
+        let watchers = try (0..<900).map { try stage.watch($0 < 600 ? "/" : "k/", for: many) }
+        let (cheap, unlimited) = (try stage.watch("k/", for: other), try stage.watch("/"))
+        let keys = (0..<900).map { "k/\($0)" }
+        try stage.transact { (core) throws(StateError) in for key in keys { try core.set(key, "1") }
+        }
+        try stage.commit()
+        let commit = Recorder.Told.commit(
+            1,
+            keys.map { .init(key: $0, value: "1", previous: nil) }
+        )
+        #expect(cheap.take() == [commit])
+        #expect(unlimited.take() == [commit])
+        // 900 keys and 900 watches are 810,000, and a user gets 262,144.
+        let reached = watchers.filter { !$0.told.isEmpty }
+        #expect(reached.allSatisfy { $0.take() == [commit] })
+        #expect(reached.count < 300)
+        // Not a part of a commit, and what comes next is the state: here there is no history.
+        let late = try #require(watchers.last { $0.watcher.phase == .blocked })
+        while stage.advance(late, byteLimit: 1 << 20) {}
+        let told = late.take()
+        #expect(told.first == .gap(1) && told.last == .synced(1))
+    }
+
     @Test func `a glob with one star at its end costs as little as a prefix`() throws {
         let subject = Subject(uid: 1_001, groups: [], isPrivileged: false)
         let watchers = try (0..<100).map {

@@ -55,7 +55,8 @@ struct NonInterferenceTests {
 
     @Test(arguments: Kind.allCases)
     func `a leak is found`(kind: Kind) throws {
-        let found = try (0..<UInt64(8)).contains { number in
+        // Few traces miss it: of eight, all did once.
+        let found = try (0..<UInt64(64)).contains { number in
             var pair = try TracePair(seed: Seed.base &+ number, kind, leaking: true)
             return try pair.difference() != nil
         }

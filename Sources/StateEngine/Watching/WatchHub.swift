@@ -4,20 +4,21 @@ import CLinux
 /// exist.
 ///
 /// A key looks up its own patterns: itself, each of its prefixes that end in `/`, and the globs
-/// whose literal part it begins with. Those of a user whom rules may restrict have a
+/// whose literal part it begins with. The watchers of a user whom rules may restrict have a
 /// ``GlobAllowance``.
 package final class WatchHub {
     /// Whether somebody has to be notified of every commit before its writer gets a reply.
     package var mustComeFirst = false
     /// The watchers of each pattern, of all kinds.
     private var groups: [GroupName: Group] = [:]
+    private var crowds: [CrowdName: Crowd] = [:]
     /// Keys and prefixes by their hash; hash collisions are resolved by the pattern.
-    private var byLiteral: [Int: [Group]] = [:]
-    /// Patterns that match every key, one for each way to write that.
-    private var everything: [Group] = []
-    private var globs = LiteralTable<Group>()
+    private var byLiteral: [Int: [Crowd]] = [:]
+    /// Patterns that match every key.
+    private var everything: [Crowd] = []
+    private var globs = LiteralTable<Crowd>()
     @exclusivity(unchecked) package private(set) var count = 0
-    /// The allowances of the users who watch globs, by uid.
+    /// What the watchers of a user whom rules may restrict are charged to, by uid.
     private var allowances: [UInt32: GlobAllowance] = [:]
     /// How often a key was compared with a pattern: the cost of a commit besides the watchers that
     /// it touches.
@@ -29,26 +30,46 @@ package final class WatchHub {
     /// Who has made the change being published; nil before somebody asks.
     @exclusivity(unchecked) private var writer: UInt32?
 
-    /// The watchers of one pattern, which is compared with a key once for all of them.
+    /// The watchers of one pattern and one user, for which a key is compared with it once.
     private final class Group {
         let pattern: Pattern
-        /// Whose watchers they are, and what comparisons are charged to; nil without a limit.
-        let payer: (subject: Subject, allowance: GlobAllowance)?
         @exclusivity(unchecked) var watchers = IdentitySet<Watcher>()
 
-        init(_ pattern: Pattern, _ payer: (Subject, GlobAllowance)?) {
-            (self.pattern, self.payer) = (pattern, payer)
-        }
+        init(_ pattern: Pattern) { self.pattern = pattern }
     }
 
-    /// Each subject has groups of its own for globs, which are charged to it.
+    /// The groups of one user whose patterns are of one kind and have the same literal part.
+    ///
+    /// If the user has no steps left, all of them miss the commit at once: a commit of many keys
+    /// does not visit them again for each.
+    private final class Crowd {
+        /// Whose they are, and what they are charged to; nil without a limit.
+        let payer: (subject: Subject, allowance: GlobAllowance)?
+        var groups = IdentitySet<Group>()
+        /// The last commit that they get later.
+        @exclusivity(unchecked) var postponedRevision: Int64 = 0
+
+        init(_ payer: (Subject, GlobAllowance)?) { self.payer = payer }
+    }
+
     private struct GroupName: Hashable {
         let pattern: Pattern
         let subject: ObjectIdentifier?
 
         init(_ pattern: Pattern, of watcher: Watcher) {
             self.pattern = pattern
-            subject = pattern.kind == .glob ? watcher.subject.map { ObjectIdentifier($0) } : nil
+            subject = watcher.subject.map { ObjectIdentifier($0) }
+        }
+    }
+
+    private struct CrowdName: Hashable {
+        let kind: Pattern.Kind
+        let literal: [UInt8]
+        let subject: ObjectIdentifier?
+
+        init(_ name: GroupName) {
+            (kind, literal) = (name.pattern.kind, name.pattern.literal)
+            subject = name.subject
         }
     }
 
@@ -74,15 +95,30 @@ package final class WatchHub {
     package func add(_ pattern: Pattern, to watcher: Watcher) {
         let name = GroupName(pattern, of: watcher)
         if let group = groups[name] { return group.watchers.insert(watcher) }
-        let group = Group(pattern, payer(of: pattern, watcher))
+        let group = Group(pattern)
         group.watchers.insert(watcher)
         groups[name] = group
-        switch pattern.kind {
-        case .glob: globs.insert(group, under: pattern.literal)
-        case .prefix where pattern.literal.isEmpty: everything.append(group)
+        crowd(CrowdName(name), of: watcher.subject).groups.insert(group)
+    }
+
+    private func crowd(_ name: CrowdName, of subject: Subject?) -> Crowd {
+        if let crowd = crowds[name] { return crowd }
+        let crowd = Crowd(subject.map { ($0, allowance(of: $0)) })
+        crowds[name] = crowd
+        switch name.kind {
+        case .glob: globs.insert(crowd, under: name.literal)
+        case .prefix where name.literal.isEmpty: everything.append(crowd)
         case .key, .prefix:
-            byLiteral[LiteralHash(of: pattern.literal).value, default: []].append(group)
+            byLiteral[LiteralHash(of: name.literal).value, default: []].append(crowd)
         }
+        return crowd
+    }
+
+    private func allowance(of subject: Subject) -> GlobAllowance {
+        let allowance = allowances[subject.uid] ?? GlobAllowance()
+        allowances[subject.uid] = allowance
+        allowance.crowdCount += 1
+        return allowance
     }
 
     /// Stops reporting the keys of one of its patterns to a watcher.
@@ -92,30 +128,26 @@ package final class WatchHub {
         group.watchers.remove(watcher)
         guard group.watchers.isEmpty else { return }
         groups[name] = nil
-        if let payer = group.payer {
-            payer.allowance.groupCount -= 1
-            if payer.allowance.groupCount == 0 { allowances[payer.subject.uid] = nil }
-        }
-        switch pattern.kind {
-        case .glob: globs.remove(group, under: pattern.literal)
-        case .prefix where pattern.literal.isEmpty: everything.removeAll { $0 === group }
-        case .key, .prefix:
-            let hash = LiteralHash(of: pattern.literal).value
-            byLiteral[hash]?.removeAll { $0 === group }
-            if byLiteral[hash]?.isEmpty ?? false { byLiteral[hash] = nil }
-        }
+        let crowdName = CrowdName(name)
+        guard let crowd = crowds[crowdName] else { return }
+        crowd.groups.remove(group)
+        if crowd.groups.isEmpty { remove(crowd, crowdName) }
     }
 
-    /// What the comparisons of a watcher's glob are charged to.
-    private func payer(
-        of pattern: Pattern,
-        _ watcher: Watcher
-    ) -> (Subject, GlobAllowance)? {
-        guard pattern.kind == .glob, let subject = watcher.subject else { return nil }
-        let allowance = allowances[subject.uid] ?? GlobAllowance()
-        allowances[subject.uid] = allowance
-        allowance.groupCount += 1
-        return (subject, allowance)
+    private func remove(_ crowd: Crowd, _ name: CrowdName) {
+        crowds[name] = nil
+        if let payer = crowd.payer {
+            payer.allowance.crowdCount -= 1
+            if payer.allowance.crowdCount == 0 { allowances[payer.subject.uid] = nil }
+        }
+        switch name.kind {
+        case .glob: globs.remove(crowd, under: name.literal)
+        case .prefix where name.literal.isEmpty: everything.removeAll { $0 === crowd }
+        case .key, .prefix:
+            let hash = LiteralHash(of: name.literal).value
+            byLiteral[hash]?.removeAll { $0 === crowd }
+            if byLiteral[hash]?.isEmpty ?? false { byLiteral[hash] = nil }
+        }
     }
 
     /// Publishes every commit of `batch` to the watchers, in order.
@@ -137,8 +169,8 @@ package final class WatchHub {
 
     private func match(_ record: Record, of revision: Int64, in core: KeyspaceCore) {
         (lastShown, writer) = (nil, nil)
-        for group in everything { notify(group, record, in: core) }
-        globs.forEach(atStartOf: record.key) { compare($0, record, of: revision, in: core) }
+        for crowd in everything { report(record, of: revision, to: crowd, in: core) }
+        globs.forEach(atStartOf: record.key) { report(record, of: revision, to: $0, in: core) }
         guard !byLiteral.isEmpty else { return }
         let key = record.key
         var hash = LiteralHash()
@@ -146,49 +178,55 @@ package final class WatchHub {
             hash.take(key[index])
             guard index == key.count - 1 || key[index] == UInt8(ascii: "/") else { continue }
             guard let found = byLiteral[hash.value] else { continue }
-            comparisonCount += found.count
-            for group in found where group.pattern.matches(key) { notify(group, record, in: core) }
+            for crowd in found { report(record, of: revision, to: crowd, in: core) }
         }
     }
 
-    /// Compares a key with a glob, whose watchers receive the commit later if their user has no
-    /// steps left for that.
-    private func compare(
-        _ group: Group,
+    /// Reports a change to the watchers of the patterns that match its key.
+    ///
+    /// They receive the commit later if their user has no steps left for that.
+    private func report(
         _ record: Record,
         of revision: Int64,
+        to crowd: Crowd,
         in core: KeyspaceCore
     ) {
-        guard let payer = group.payer else {
-            comparisonCount += 1
-            if group.pattern.matches(record.key) { notify(group, record, in: core) }
+        guard let payer = crowd.payer else {
+            for group in crowd.groups.all {
+                comparisonCount += 1
+                guard group.pattern.matches(record.key) else { continue }
+                for watcher in group.watchers.all { watcher.report(record, to: &touched) }
+            }
             return
         }
+        guard crowd.postponedRevision != revision else { return }
+        let isShown = isShown(record, to: payer.subject, in: core)
         // Order matters: a hidden change of others costs a watcher nothing.
-        guard
-            isShown(record, to: payer.subject, in: core)
-                || uid(of: record, in: core) == payer.subject.uid
-        else { return }
-        guard let isMatch = payer.allowance.matches(group.pattern, record.key) else {
+        guard isShown || uid(of: record, in: core) == payer.subject.uid else { return }
+        for group in crowd.groups.all {
+            guard let isMatch = payer.allowance.matches(group.pattern, record.key) else {
+                return postpone(crowd, revision: revision)
+            }
+            comparisonCount += 1
+            guard isMatch else { continue }
+            for watcher in group.watchers.all {
+                guard payer.allowance.takeReport(isFirst: watcher.matched.isEmpty) else {
+                    return postpone(crowd, revision: revision)
+                }
+                guard isShown else {
+                    watcher.noteHidden(record)
+                    continue
+                }
+                watcher.report(record, to: &touched)
+            }
+        }
+    }
+
+    private func postpone(_ crowd: Crowd, revision: Int64) {
+        crowd.postponedRevision = revision
+        for group in crowd.groups.all {
             for watcher in group.watchers.all { watcher.postpone(revision: revision) }
-            return
         }
-        comparisonCount += 1
-        if isMatch { notify(group, record, in: core) }
-    }
-
-    private func notify(_ group: Group, _ record: Record, in core: KeyspaceCore) {
-        for watcher in group.watchers.all { notify(watcher, record, in: core) }
-    }
-
-    /// Records a change for a watcher that may see it, once however many of its patterns match.
-    private func notify(_ watcher: Watcher, _ record: Record, in core: KeyspaceCore) {
-        guard watcher.matched.last != record else { return }
-        guard isShown(record, to: watcher.subject, in: core) else {
-            return watcher.noteHidden(record)
-        }
-        if watcher.matched.isEmpty { touched.append(watcher) }
-        watcher.match(record)
     }
 
     /// Who has made the change that is being published.

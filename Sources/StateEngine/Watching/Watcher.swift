@@ -98,7 +98,16 @@ package final class Watcher {
 
     // MARK: Commits
 
-    func match(_ record: Record) { matched.append(record) }
+    /// Records a change that matches one of its patterns, once however many do.
+    ///
+    /// - Parameters:
+    ///   - record: The change.
+    ///   - touched: Gets the watcher with the first change of a commit.
+    func report(_ record: Record, to touched: inout [Watcher]) {
+        guard matched.last != record else { return }
+        if matched.isEmpty { touched.append(self) }
+        matched.append(record)
+    }
 
     /// Records that a matching change is hidden from it.
     func noteHidden(_ record: Record) {
@@ -135,8 +144,8 @@ package final class Watcher {
         }
     }
 
-    /// Leaves out the commit at `revision`, which its globs cannot be compared with now: it is
-    /// delivered later, from the history, or with a gap if there is none.
+    /// Leaves out the commit at `revision`, for which its user has no steps left: it is delivered
+    /// later, from the history, or with a gap if there is none.
     func postpone(revision: Int64) {
         switch phase {
         case .synced where latest == nil:

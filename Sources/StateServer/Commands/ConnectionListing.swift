@@ -43,15 +43,20 @@ final class ConnectionListing: SlicedListing {
         until deadline: Int64,
         _ receipt: inout Receipt
     ) throws(StateError) -> Bool {
+        var uncheckedCount = 0
         while let number = numbers.popLast() {
+            uncheckedCount += 1
             if let connection = registry.all[number] {
                 let count = write(connection, core, &rows)
                 self.count += count
                 visitedCount += count
+                uncheckedCount += count
             }
             guard rows.count <= byteLimit else { throw replyTooBig(byteLimit, advice) }
             guard visitedCount <= visitLimit else { throw visitsTooMuch(visitLimit) }
-            if numbers.count % 16 == 0, clinux_monotonic_nanoseconds() >= deadline { return false }
+            guard uncheckedCount >= 16 else { continue }
+            uncheckedCount = 0
+            if clinux_monotonic_nanoseconds() >= deadline { return false }
         }
         return true
     }

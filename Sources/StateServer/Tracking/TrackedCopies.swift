@@ -7,7 +7,9 @@ import StateEngine
 /// thread.
 final class TrackedCopies {
     /// Nil once they are void.
-    unowned var client: TrackedClient?
+    unowned var client: TrackedClient? { didSet { isVoid = client == nil } }
+    /// The same as having no client, without retaining it.
+    private(set) var isVoid = true
 
     /// When a key was read.
     struct Reads {

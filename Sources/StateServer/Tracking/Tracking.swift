@@ -330,20 +330,28 @@ final class Tracking {
         where admits: (TrackedClient) -> Bool,
         _ body: (TrackedClient) -> Void
     ) {
-        guard let readers = table[key] else { return }
-        var left: [TrackedCopies] = []
+        guard let place = table.index(forKey: key) else { return }
+        let readers = table.values[place]
+        var leftCount = 0
         for copies in readers {
-            let client = copies.client
+            // Void copies leave the table in slices; a commit of many keys meets them for each.
+            let client = copies.isVoid ? nil : copies.client
             let effect: TrackedCopies.Effect =
                 client.map { admits($0) ? copies.invalidate(key, by: revision) : .none } ?? .none
             if effect != .allVoid {
-                copies.move(key, to: left.count)
-                left.append(copies)
+                // Order matters: only behind copies that go do the others move.
+                if table.values[place][leftCount] !== copies {
+                    table.values[place][leftCount] = copies
+                    copies.move(key, to: leftCount)
+                }
+                leftCount += 1
             }
             if effect != .none, let client { body(client) }
         }
-        itemCount -= readers.count - left.count
-        table[key] = left.isEmpty ? nil : left
+        guard leftCount < readers.count else { return }
+        itemCount -= readers.count - leftCount
+        table.values[place].removeLast(readers.count - leftCount)
+        if leftCount == 0 { table[key] = nil }
     }
 
     // MARK: Sending
