@@ -78,7 +78,8 @@ final class ClientMemory {
             return unstoredByteCount >= byteCount
         }
 
-        var hasPostponed: Bool { !postponed.new.isEmpty || !postponed.old.isEmpty }
+        var hasPostponed: Bool { postponedCount > 0 }
+        var postponedCount: Int { postponed.new.count + postponed.old.count }
 
         /// Adds a connection whose event waits.
         ///

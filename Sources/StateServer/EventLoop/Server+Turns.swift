@@ -100,6 +100,7 @@ extension Server {
             history.loopProcessor.store(clinux_current_processor(), ordering: .relaxed)
         }
         let limit = isShared ? Server.eventNanoseconds : 4_000_000
+        if isShared, unfinished.events.count > Server.crowdCount { postponeCrowds() }
         if isShared, unfinished.events.count > 1 { orderEvents() }
         var stopwatch = Stopwatch(countsProcessor: isShared)
         var count = 0
