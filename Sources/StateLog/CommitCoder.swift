@@ -2,36 +2,6 @@ package import StateEngine
 package import StateModel
 import StateSystem
 
-/// A version of a key that a change has with it, because the segment with its own change may be dropped
-/// sooner.
-package struct CarriedVersion: Hashable, Sendable {
-    package var revision: Int64
-    package var ordinal: Int32
-    package var created: Int64
-    package var owner: UInt32
-    package var version: Int64
-    package var time: Int64
-    package var expires: Int64?
-    package var cause: [UInt8]
-    package var value: [UInt8]
-
-    package init(
-        revision: Int64,
-        ordinal: Int32,
-        created: Int64,
-        owner: UInt32,
-        version: Int64,
-        time: Int64,
-        expires: Int64?,
-        cause: [UInt8],
-        value: [UInt8]
-    ) {
-        (self.revision, self.ordinal, self.created) = (revision, ordinal, created)
-        (self.owner, self.version, self.time) = (owner, version, time)
-        (self.expires, self.cause, self.value) = (expires, cause, value)
-    }
-}
-
 /// What a commit is known by besides its changes; later formats may have more kinds, which older
 /// programs skip.
 package struct CommitAttribute: Hashable, Sendable {
@@ -45,7 +15,8 @@ package struct CommitAttribute: Hashable, Sendable {
 package struct ChangeLink: Hashable, Sendable {
     /// Whether the change that it supersedes is a delete.
     package var isAfterDelete = false
-    package var carried: CarriedVersion?
+    /// What it supersedes, because the segment with that change may be dropped sooner; never a delete.
+    package var carried: PastChange?
 
     package init() {}
 }
@@ -156,17 +127,17 @@ package struct CommitCoder {
         ordinal = change.ordinal
     }
 
-    private mutating func append(_ carried: CarriedVersion) {
-        coded.append(signed: revision &- carried.revision)
-        coded.append(signed: Int64(carried.ordinal))
-        coded.append(signed: carried.revision &- carried.created)
+    private mutating func append(_ carried: PastChange) {
+        coded.append(signed: revision &- carried.place.revision)
+        coded.append(signed: Int64(carried.place.ordinal))
+        coded.append(signed: carried.place.revision &- carried.created)
         coded.append(UInt64(carried.owner))
         coded.append(signed: carried.version)
         coded.append(signed: carried.time &- time)
         coded.append(carried.expires == nil ? 0 : 1)
         if let expires = carried.expires { coded.append(signed: expires &- carried.time) }
         carried.cause.withUnsafeBytes { coded.append(text: $0) }
-        carried.value.withUnsafeBytes { coded.append(text: $0) }
+        (carried.value ?? []).withUnsafeBytes { coded.append(text: $0) }
     }
 
     /// Adds metadata to the commit that was begun last; nil removes it.
@@ -281,7 +252,7 @@ package struct CommitCoder {
     private static func readCarried(
         _ reader: inout LogReaderBytes,
         _ commit: (revision: Int64, time: Int64, cause: Bytes)
-    ) throws(LogDamage) -> CarriedVersion {
+    ) throws(LogDamage) -> PastChange {
         let revision = commit.revision &- (try reader.signed())
         let ordinal: Int32 = try number(try reader.signed())
         let created = revision &- (try reader.signed())
@@ -289,9 +260,8 @@ package struct CommitCoder {
         let version = try reader.signed()
         let time = commit.time &+ (try reader.signed())
         let expires = try reader.byte() == 0 ? nil : time &+ (try reader.signed())
-        return CarriedVersion(
-            revision: revision,
-            ordinal: ordinal,
+        return PastChange(
+            at: HistoryPlace(revision: revision, ordinal: ordinal),
             created: created,
             owner: owner,
             version: version,
@@ -333,30 +303,55 @@ extension CodedCommits {
 }
 
 extension CommitCoder {
-    /// The contents of a frame with the commits of a batch; `texts` are more metadata of the last one.
-    package static func contents(
-        of batch: borrowing CommitBatch,
-        _ texts: [(name: String, text: String?)] = [],
-        at frameTime: Int64
-    ) -> CodedCommits {
-        var coder = CommitCoder(at: frameTime)
+    /// At most so many bytes of values are carried in one frame.
+    package static let carriedByteCount = 16 << 20
+
+    /// Adds the commits of a batch.
+    ///
+    /// - Parameters:
+    ///   - batch: The batch.
+    ///   - line: Versions below this revision are carried by the change that supersedes them.
+    /// - Returns: The changes whose older versions were too large together to be carried, and so are not
+    ///   known from some time on.
+    package mutating func append(
+        _ batch: borrowing CommitBatch,
+        carryingBelow line: Int64
+    ) -> [UncarriedChange] {
         var last: Int64?
         var cause = Bytes(start: nil, count: 0)
-        batch.forEachChange { change in
+        var left = CommitCoder.carriedByteCount
+        var uncarried: [UncarriedChange] = []
+        batch.forEachLinkedChange { change, older in
             if change.revision != last {
                 (last, cause) = (change.revision, change.cause)
-                coder.begin(change.revision, at: change.time, cause: cause)
+                begin(change.revision, at: change.time, cause: cause)
             }
-            coder.append(change, cause: cause)
+            var link = ChangeLink()
+            link.isAfterDelete = older.revision > 0 && older.isKnownDelete
+            if older.revision > 0, older.revision < line, older.hasValue {
+                left -= older.byteCount
+                if left >= 0 {
+                    link.carried = older.change
+                } else {
+                    let key = Array(change.key)
+                    uncarried.append(UncarriedChange(key: key, revision: change.revision))
+                }
+            }
+            append(change, link, cause: cause)
         }
         for entry in batch.metadata {
             if entry.revision != last {
                 last = entry.revision
-                coder.begin(entry.revision, at: frameTime, cause: Bytes(start: nil, count: 0))
+                begin(entry.revision, at: frameTime, cause: Bytes(start: nil, count: 0))
             }
-            coder.append(metadata: entry.name, entry.text)
+            append(metadata: entry.name, entry.text)
         }
-        for (name, text) in texts { coder.append(metadata: name, text) }
-        return coder.commits
+        return uncarried
     }
+}
+
+/// A change that does not carry what it supersedes.
+package struct UncarriedChange: Hashable, Sendable {
+    package var key: [UInt8]
+    package var revision: Int64
 }

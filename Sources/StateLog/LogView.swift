@@ -111,31 +111,3 @@ extension LogView.Part {
         }
     }
 }
-
-extension CarriedVersion {
-    var place: HistoryPlace { HistoryPlace(revision: revision, ordinal: ordinal) }
-
-    /// The version as a change without a link.
-    fileprivate func withChange(of key: Bytes, _ receive: (borrowing StoredChange) -> Void) {
-        value.withUnsafeBytes { value in
-            cause.withUnsafeBytes { cause in
-                receive(
-                    StoredChange(
-                        revision: revision,
-                        ordinal: ordinal,
-                        key: key,
-                        value: value,
-                        created: created,
-                        owner: owner,
-                        version: version,
-                        time: time,
-                        expires: expires,
-                        cause: cause,
-                        previousRevision: 0,
-                        previousOrdinal: 0
-                    )
-                )
-            }
-        }
-    }
-}

@@ -28,12 +28,15 @@ package final class StateLog {
         package var patience: Int64 = 5_000_000_000
         /// The time on a clock that does not jump, in nanoseconds.
         package var now: @Sendable () -> Int64 = { clinux_monotonic_nanoseconds() }
-        /// How long the daemon has run, over all of its starts, in milliseconds.
-        package var age: @Sendable () -> Int64 = { 0 }
+        /// How long the daemon has run since its start, or over all of its starts, in milliseconds.
+        package var age: @Sendable () -> Int64
         /// Waits between two attempts.
         package var pause: @Sendable () -> Void = { usleep(50_000) }
 
-        package init() {}
+        package init() {
+            let start = clinux_monotonic_nanoseconds()
+            age = { (clinux_monotonic_nanoseconds() - start) / 1_000_000 }
+        }
     }
 
     /// The identity of the store.
@@ -78,6 +81,10 @@ package final class StateLog {
     private var isBroken = false
     /// How much of the past it keeps; it may be set at any time.
     package var retention = LogRetention()
+    /// A revision below which nobody may ask for the past, whatever is there; it may be raised at any time.
+    package var leastFloor: Int64 = 0
+    /// What the segments of earlier starts say that the daemon had run, beyond what the clock says.
+    private var earlierAge: Int64 = 0
     /// How often another file had to take over.
     package private(set) var replacedCount = 0
 
@@ -136,14 +143,20 @@ package final class StateLog {
         }
         (epoch, life, segment) = (last.header.epoch, found.life, last)
         byteCount = try LogScan.reading { () throws(LogFileFailure) in try last.file.byteCount() }
-        var age = options.age()
-        for (older, newer) in zip(scan.segments, scan.segments.dropFirst()).reversed() {
-            let end = newer.header.predecessor.offset
-            var index = try older.index(upTo: end)
+        var indexes: [SegmentIndex] = []
+        for (older, newer) in zip(scan.segments, scan.segments.dropFirst()) {
+            indexes.append(try older.index(upTo: newer.header.predecessor.offset))
+        }
+        earlierAge = max(0, (indexes.map(\.age).max() ?? 0) - options.age())
+        var age = options.age() + earlierAge
+        for position in indexes.indices.reversed() {
             // A segment without a closing frame ended before the next one.
-            if index.age == 0 { index.age = age }
-            age = index.age
-            ended.insert(Ended(segment: older, end: end, index: index), at: 0)
+            if indexes[position].age == 0 { indexes[position].age = age }
+            age = indexes[position].age
+        }
+        ended = indexes.indices.map {
+            let end = scan.segments[$0 + 1].header.predecessor.offset
+            return Ended(segment: scan.segments[$0], end: end, index: indexes[$0])
         }
         for kept in found.frames where kept.frame.kind == .commits {
             index.note(kept.frame.commits, at: kept.offset)
@@ -277,7 +290,7 @@ package final class StateLog {
         isEndNamed = true
         wasFullSoon = options.now() - begun < options.soon
         let (next, size) = try makeNext(needed)
-        index.age = options.age()
+        index.age = age
         let closing = Frame(
             kind: .closing,
             durable: syncedPlace,
@@ -300,7 +313,7 @@ package final class StateLog {
     private func begin(_ next: LogScan.Segment, _ byteCount: Int, frames: [LogScan.Kept]) {
         let end = next.header.predecessor.offset
         index.cut(at: end)
-        index.age = options.age()
+        index.age = age
         ended.append(Ended(segment: segment, end: end, index: index))
         index = SegmentIndex()
         (segment, self.byteCount, begun) = (next, byteCount, options.now())
@@ -525,6 +538,10 @@ package final class StateLog {
 
     /// The files of the log and their bytes.
     package var segmentCount: Int { ended.count + 1 }
+    package var fileByteCount: Int {
+        let files = ended.map(\.segment.file) + [segment.file] + spares.map(\.file)
+        return files.reduce(0) { $0 + ((try? $1.byteCount()) ?? 0) }
+    }
 
     // MARK: The past
 
@@ -549,8 +566,11 @@ package final class StateLog {
     /// From this revision on every state and every change is there.
     package var floor: Int64 { floor(dropping: 0) }
 
-    /// Links to revisions below it have to be carried now (``CarriedVersion``).
+    /// Links to revisions below it have to be carried now (``ChangeLink``).
     package var carryLine: Int64 { header.carryLine }
+
+    /// How long the daemon has run, over all of its starts, in milliseconds.
+    private var age: Int64 { options.age() + earlierAge }
 
     private var indexes: [SegmentIndex] { ended.map(\.index) + [index] }
 
@@ -560,6 +580,10 @@ package final class StateLog {
     /// whose line is not below the first revision that is left, all links lead to something that is
     /// there.
     private func floor(dropping count: Int) -> Int64 {
+        max(leastFloor, ownFloor(dropping: count))
+    }
+
+    private func ownFloor(dropping count: Int) -> Int64 {
         let indexes = indexes
         let oldest = indexes[count...].first { $0.first > 0 }?.first ?? Int64.max
         let lines = ended.map(\.segment.header.carryLine) + [header.carryLine]
@@ -573,7 +597,7 @@ package final class StateLog {
 
     /// The oldest segment that a share of the retention reaches into.
     private func reach(of retention: LogRetention) -> Int {
-        let (indexes, now) = (indexes, options.age())
+        let (indexes, now) = (indexes, age)
         var position = indexes.count - 1
         var (changeCount, byteCount) = (indexes[position].changeCount, indexes[position].byteCount)
         while position > 0, changeCount < retention.changeCount, byteCount < retention.byteCount,

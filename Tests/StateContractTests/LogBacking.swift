@@ -53,7 +53,9 @@ final class LogBacking: Backing {
 
     func commit(_ batch: borrowing CommitBatch) throws {
         let time = SystemClock.wallMilliseconds()
-        let contents = CommitCoder.contents(of: batch, at: time)
+        var coder = CommitCoder(at: time)
+        _ = coder.append(batch, carryingBelow: 0)
+        let contents = coder.commits
         try state.update { state in
             state.last = (contents.bytes, time)
             try state.log?.append(contents, at: time)

@@ -112,9 +112,8 @@ private final class Past {
         link.isAfterDelete = before.map { $0.value == nil } ?? false
         if let before, let value = before.value, before.revision < carryLine {
             carriedCount += 1
-            link.carried = CarriedVersion(
-                revision: before.revision,
-                ordinal: before.ordinal,
+            link.carried = PastChange(
+                at: HistoryPlace(revision: before.revision, ordinal: before.ordinal),
                 created: before.revision,
                 owner: 0,
                 version: 1,

@@ -13,7 +13,9 @@ final class CompactedModel {
     }
 
     private(set) var keyspace: LocalKeyspace
-    private let backing: () -> SQLiteBacking
+    private let backing: () -> any Backing
+    /// Whether the store itself may drop more than it was asked to.
+    private let dropsMore: Bool
     private var random: SplitMix
     private let keyCount: Int
     /// Every change that was ever committed, in order.
@@ -23,8 +25,14 @@ final class CompactedModel {
     /// From here on all of it is expected to be readable.
     private(set) var compacted: Int64 = 0
 
-    init(seed: UInt64, keyCount: Int, _ backing: @escaping () -> SQLiteBacking) throws {
+    init(
+        seed: UInt64,
+        keyCount: Int,
+        dropsMore: Bool = false,
+        _ backing: @escaping () -> any Backing
+    ) throws {
         random = SplitMix(seed: seed)
+        self.dropsMore = dropsMore
         self.keyCount = keyCount
         self.backing = backing
         keyspace = try LocalKeyspace(backing: backing())
@@ -67,6 +75,7 @@ final class CompactedModel {
     func compact(to revision: Int64) throws {
         let reply = try keyspace.compact(to: revision)
         compacted = max(compacted, revision)
+        if dropsMore { compacted = max(compacted, reply.compacted) }
         guard reply.compacted == compacted else {
             throw TestFailure("compacted to \(reply.compacted), asked for \(compacted)")
         }
@@ -93,13 +102,52 @@ final class CompactedModel {
         guard let history = try keyspace.history?.openHistory() else { return ["no history"] }
         return try history.snapshot { compacted in
             var faults: [String] = []
+            if dropsMore { self.compacted = max(compacted, self.compacted) }
             if compacted != self.compacted {
                 faults.append("the history says \(compacted), not \(self.compacted)")
             }
             let told = keyspace.withCore { $0.revisions.compacted }
-            if told != compacted { faults.append("the keyspace says \(told), not \(compacted)") }
-            return try faults + changeFaults(history) + stateFaults(history)
+            if dropsMore ? told > compacted : told != compacted {
+                faults.append("the keyspace says \(told), not \(compacted)")
+            }
+            return try faults + changeFaults(history) + stateFaults(history) + keyFaults(history)
         }
+    }
+
+    /// `GET AT` and `HISTORY` of some keys, also of deleted ones: a walk back from what memory knows.
+    private func keyFaults(_ history: any HistoryReading) throws -> [String] {
+        var faults: [String] = []
+        for number in 0..<min(keyCount, 12) {
+            let key = "k/\(number)"
+            let bytes = Array(key.utf8)
+            let newest = keyspace.withCore { core in
+                bytes.withUnsafeBytes { core.newestChange(of: $0) }
+            }
+            var found: [Change] = []
+            var (next, successor) = (newest?.place, nil as HistoryPlace?)
+            while let place = next {
+                next = nil
+                _ = try history.withChange(
+                    at: place,
+                    of: bytes,
+                    newest: newest,
+                    supersededBy: successor
+                ) { change in
+                    found.append(Change(change))
+                    next = change.previousPlace
+                }
+                successor = place
+            }
+            let all = Array(changes.filter { $0.key == key }.reversed())
+            // What the state at the compacted revision was, and everything since.
+            let needed = all.filter { $0.revision > compacted }.count
+            let isKnownBefore = all.count > needed && all[needed].value != nil
+            let whole = isKnownBefore ? needed + 1 : needed
+            if found.count < whole || found != Array(all.prefix(found.count)) {
+                faults.append("\(key): \(found.count) versions, not \(whole) of \(all.count)")
+            }
+        }
+        return faults
     }
 
     /// `FROM r`, for every r from the compacted revision on.
@@ -147,7 +195,10 @@ final class CompactedModel {
                 later.removeLast()
                 var value: [UInt8]?
                 if change.previous.revision > 0 {
-                    _ = try history.withChange(at: change.previous) { old in
+                    _ = try history.withChange(
+                        at: change.previous,
+                        supersededBy: change.place
+                    ) { old in
                         value = old.value.map { Array($0) }
                     }
                 }

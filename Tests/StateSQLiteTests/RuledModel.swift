@@ -188,17 +188,25 @@ final class RuledModel {
         _ history: any HistoryReading
     ) throws -> [UInt8]? {
         let bytes = Array(key.utf8)
-        var next = keyspace.withCore { core in bytes.withUnsafeBytes { core.durablePlace(of: $0) } }
+        let newest = keyspace.withCore { core in bytes.withUnsafeBytes { core.newestChange(of: $0) }
+        }
+        var (next, successor) = (newest?.place, nil as HistoryPlace?)
         var value: [UInt8]?
         while let place = next {
             next = nil
-            let isThere = try history.withChange(at: place) { change in
+            let isThere = try history.withChange(
+                at: place,
+                of: bytes,
+                newest: newest,
+                supersededBy: successor
+            ) { change in
                 if change.revision <= revision {
                     value = change.value.map { Array($0) }
                 } else {
                     next = change.previousPlace
                 }
             }
+            successor = place
             if !isThere { try history.requireWhole(bytes, at: revision) }
         }
         return value

@@ -133,9 +133,10 @@ final class GatedStore: HistoryBacking {
 
         func withChange(
             at place: HistoryPlace,
+            supersededBy successor: HistoryPlace?,
             _ receive: (borrowing StoredChange) -> Void
         ) throws -> Bool {
-            try history.withChange(at: place, receive)
+            try history.withChange(at: place, supersededBy: successor, receive)
         }
     }
 }

@@ -91,7 +91,7 @@ package final class BuiltBatch: @unchecked Sendable {
         let cause = first.cause.withUnsafeBytes { causes.intern(bytes: $0) }
         let made = transaction.map { make($0, cause: cause.number) }
         let byteCount = made.reduce(0) { $0 + $1.byteCount }
-        for change in made { batch.append(change) }
+        for change in made { batch.append(change, causes) }
         batch.endTransaction(
             revision: first.revision,
             cause: .passUnretained(cause),
@@ -174,8 +174,8 @@ extension CommitBatch {
 
 extension Record {
     /// The delete that removes its key from storage.
-    func storedDelete(cause: Bytes, superseding place: CommitBatch.Place) -> StoredChange {
-        var change = stored(cause: cause, superseding: place)
+    func storedDelete(cause: Bytes, superseding older: CommitBatch.Superseded) -> StoredChange {
+        var change = stored(cause: cause, superseding: older)
         change.value = nil
         change.version = 0
         change.expires = nil

@@ -16,10 +16,16 @@ public final class CommitBatch: @unchecked Sendable {
         var cause: Unmanaged<InternedCause>
     }
 
-    /// The position of a change in the history; revision 0 means none.
-    struct Place {
-        var revision: Int64
-        var ordinal: Int32
+    /// What a change supersedes; revision 0 means nothing.
+    package struct Superseded {
+        package var revision: Int64 = 0
+        var ordinal: Int32 = 0
+        /// As memory has it, and who made it: both are alive as long as the batch's commit has not ended.
+        ///
+        /// Nil for a delete, and if only the place is known.
+        var version: (record: Record, cause: Unmanaged<InternedCause>)?
+        /// Whether it is a delete, or a version that no storage keeps.
+        package var isKnownDelete = false
     }
 
     /// One struct, so that adding to it is one access to the object.
@@ -31,7 +37,7 @@ public final class CommitBatch: @unchecked Sendable {
         var changes: [Record] = []
         /// What each change supersedes, read while its memory is cached: the commit thread would
         /// have to wait for it.
-        var superseded: [Place] = []
+        var superseded: [Superseded] = []
         /// In order of revision.
         var metadata: [MetadataEntry] = []
         var byteCount = 0
@@ -50,9 +56,8 @@ public final class CommitBatch: @unchecked Sendable {
         /// As ``FileWork/steps``, of all its transactions.
         var fileSteps = 0
 
-        mutating func append(_ change: Record) {
-            let older = change.older
-            append(change, Place(revision: older?.revision ?? 0, ordinal: older?.ordinal ?? 0))
+        mutating func append(_ change: Record, _ causes: borrowing CauseTable) {
+            append(change, change.older.map { Superseded($0, causes) } ?? Superseded())
             noteStored(change)
         }
 
@@ -68,8 +73,8 @@ public final class CommitBatch: @unchecked Sendable {
             hasStored = false
         }
 
-        mutating func append(_ change: Record, _ place: Place) {
-            superseded.append(place)
+        mutating func append(_ change: Record, _ older: Superseded) {
+            superseded.append(older)
             changes.append(change)
         }
 
@@ -194,13 +199,27 @@ public final class CommitBatch: @unchecked Sendable {
     /// The bytes in a change are borrowed: they live until the batch's commit has ended. A key that
     /// moves from storage to memory is deleted from storage.
     public func forEachChange(_ body: (borrowing StoredChange) throws -> Void) rethrows {
-        try earlier?.forEach(body)
-        try forEachOwnChange { change, _ in try body(change) }
+        try earlier?.pass(body)
+        try forEachOwnChange { change, _, _ in try body(change) }
+    }
+
+    /// The same with what each supersedes.
+    package func forEachLinkedChange(
+        _ body: (_ change: borrowing StoredChange, _ older: Superseded) throws -> Void
+    ) rethrows {
+        if let earlier {
+            try earlier.pass { change in
+                let (revision, ordinal) = (change.previousRevision, change.previousOrdinal)
+                try body(change, Superseded(revision: revision, ordinal: ordinal))
+            }
+        }
+        try forEachOwnChange { change, _, older in try body(change, older) }
     }
 
     /// The same without earlier batches, each with its record.
     func forEachOwnChange(
-        _ body: (_ change: borrowing StoredChange, _ record: Record) throws -> Void
+        _ body: (_ change: borrowing StoredChange, _ record: Record, _ older: Superseded) throws
+            -> Void
     ) rethrows {
         var index = 0
         let contents = contents
@@ -216,13 +235,14 @@ public final class CommitBatch: @unchecked Sendable {
                         if index + 4 < contents.changes.count {
                             clinux_prefetch(contents.changes[index + 4].address)
                         }
-                        let (change, place) = (contents.changes[index], contents.superseded[index])
+                        let (change, older) = (contents.changes[index], contents.superseded[index])
                         index += 1
                         if change.isVolatile {
-                            guard place.revision > 0 else { continue }
-                            try body(change.storedDelete(cause: cause, superseding: place), change)
+                            guard older.revision > 0 else { continue }
+                            let delete = change.storedDelete(cause: cause, superseding: older)
+                            try body(delete, change, older)
                         } else {
-                            try body(change.stored(cause: cause, superseding: place), change)
+                            try body(change.stored(cause: cause, superseding: older), change, older)
                         }
                     }
                 }
@@ -232,15 +252,17 @@ public final class CommitBatch: @unchecked Sendable {
 
     /// Adds a change to the transaction that the next call of
     /// ``endTransaction(revision:cause:byteCount:)`` ends.
-    func append(_ change: Record) { contents.append(change) }
+    func append(_ change: Record, _ causes: borrowing CauseTable) {
+        contents.append(change, causes)
+    }
 
     /// The same if keys may be in memory.
     ///
-    /// `place` is the stored change that it supersedes; if the key is in memory, storage has to
+    /// `older` is the stored change that it supersedes; if the key is in memory, storage has to
     /// delete that one.
-    func append(_ change: Record, superseding place: Place) {
-        contents.append(change, place)
-        guard !change.isVolatile || place.revision > 0 else { return }
+    func append(_ change: Record, superseding older: Superseded) {
+        contents.append(change, older)
+        guard !change.isVolatile || older.revision > 0 else { return }
         contents.noteStored(change)
         if change.isPublished { contents.deferrableCount += 1 }
     }
@@ -285,7 +307,7 @@ public final class CommitBatch: @unchecked Sendable {
 
 extension Record {
     /// This version as the change that a backing keeps.
-    func stored(cause: Bytes, superseding place: CommitBatch.Place) -> StoredChange {
+    func stored(cause: Bytes, superseding older: CommitBatch.Superseded) -> StoredChange {
         StoredChange(
             revision: revision,
             ordinal: ordinal,
@@ -297,8 +319,31 @@ extension Record {
             time: time,
             expires: storedExpiry,
             cause: cause,
-            previousRevision: place.revision,
-            previousOrdinal: place.ordinal
+            previousRevision: older.revision,
+            previousOrdinal: older.ordinal
         )
+    }
+}
+
+extension CommitBatch.Superseded {
+    init(_ record: Record, _ causes: borrowing CauseTable) {
+        (revision, ordinal) = (record.revision, record.ordinal)
+        isKnownDelete = record.isDeleted || record.isVolatile
+        if isKnownDelete { return }
+        version = (record, .passUnretained(causes[record.cause]))
+    }
+
+    /// Whether it is known to be a value.
+    package var hasValue: Bool { version != nil }
+    /// The bytes of its value.
+    package var byteCount: Int { version?.record.value?.count ?? 0 }
+
+    /// A copy of it; nil if it is a delete, or only its place is known.
+    package var change: PastChange? {
+        version.map { version in
+            version.cause._withUnsafeGuaranteedRef { cause in
+                cause.bytes.withUnsafeBytes { PastChange(version.record, cause: $0) }
+            }
+        }
     }
 }

@@ -56,7 +56,7 @@ package protocol DeferralKeeping: AnyObject, Sendable {
 final class DeferredChanges: @unchecked Sendable {
     private struct Change {
         let record: Record
-        let place: CommitBatch.Place
+        let older: CommitBatch.Superseded
         /// The index of its cause.
         let cause: Int
     }
@@ -107,13 +107,13 @@ final class DeferredChanges: @unchecked Sendable {
     ///   - batch: Its revisions are above those here.
     ///   - due: When storage must have them.
     func take(_ batch: CommitBatch, until due: Int64) {
-        batch.forEachOwnChange { change, record in
-            let place = CommitBatch.Place(
+        batch.forEachOwnChange { change, record, _ in
+            let older = CommitBatch.Superseded(
                 revision: change.previousRevision,
                 ordinal: change.previousOrdinal
             )
             changes.append(
-                Change(record: copy(record), place: place, cause: index(of: change.cause))
+                Change(record: copy(record), older: older, cause: index(of: change.cause))
             )
             byteCount += record.byteCount
         }
@@ -123,10 +123,10 @@ final class DeferredChanges: @unchecked Sendable {
     }
 
     /// Calls `body` for each, in order of revision and ordinal; the bytes are borrowed.
-    func forEach(_ body: (borrowing StoredChange) throws -> Void) rethrows {
+    func pass(_ body: (borrowing StoredChange) throws -> Void) rethrows {
         for change in changes {
             try causes[change.cause].withUnsafeBytes { cause in
-                try body(change.record.stored(cause: cause, superseding: change.place))
+                try body(change.record.stored(cause: cause, superseding: change.older))
             }
         }
     }

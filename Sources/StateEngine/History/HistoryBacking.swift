@@ -47,13 +47,35 @@ public protocol HistoryReading: AnyObject {
 
     /// Passes the change at a place; only inside of ``snapshot(_:)``.
     ///
+    /// - Parameters:
+    ///   - place: The place of the change.
+    ///   - successor: That of the change that superseded it; nil if it is the newest of its key. A
+    ///     store may have kept the change with that one.
+    ///   - receive: Takes the change, whose bytes are borrowed.
     /// - Returns: False if there is none, because it was compacted.
     /// - Throws: ``StateError`` if the store cannot be read, or the change is damaged.
     /// - Complexity: O(log *n*) to O(log² *n*).
     func withChange(
         at place: HistoryPlace,
+        supersededBy successor: HistoryPlace?,
         _ receive: (borrowing StoredChange) -> Void
     ) throws -> Bool
+}
+
+extension HistoryReading {
+    /// The same for a change of `key`, of which memory knows the newest.
+    package func withChange(
+        at place: HistoryPlace,
+        of key: [UInt8],
+        newest: PastChange?,
+        supersededBy successor: HistoryPlace?,
+        _ receive: (borrowing StoredChange) -> Void
+    ) throws -> Bool {
+        if try withChange(at: place, supersededBy: successor, receive) { return true }
+        guard let newest, newest.place == place else { return false }
+        key.withUnsafeBytes { newest.withChange(of: $0, receive) }
+        return true
+    }
 }
 
 /// The position of a change in the history.

@@ -59,6 +59,26 @@ public struct HistoryFloors: Hashable, Sendable {
         revisions = [.everything: highest]
     }
 
+    /// The same for some keys; many of them become the directory that they share.
+    package mutating func raise(keys: [[UInt8]], to revision: Int64) {
+        guard keys.count > HistoryFloors.keyLimit else {
+            for key in keys {
+                key.withUnsafeBytes { raise(Pattern(Key(verified: $0)), to: revision) }
+            }
+            return
+        }
+        var shared = keys[0][...]
+        for key in keys {
+            shared = shared[..<(zip(shared, key).prefix { $0 == $1 }.count)]
+        }
+        let directory = shared.lastIndex(of: UInt8(ascii: "/")).map { shared[...$0] } ?? []
+        let pattern = directory.withUnsafeBytes { try? Pattern($0) }
+        raise(directory.isEmpty ? .everything : pattern ?? .everything, to: revision)
+    }
+
+    /// So many keys of one commit have patterns of their own.
+    private static let keyLimit = 8
+
     /// Raises each pattern to what others say of it.
     package mutating func raise(to others: HistoryFloors) {
         for (pattern, revision) in others.revisions { raise(pattern, to: revision) }

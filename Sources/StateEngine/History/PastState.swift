@@ -52,6 +52,8 @@ package final class PastState: @unchecked Sendable {
         package let key: [UInt8]
         /// The place of its version in the history; nil if it was absent.
         let place: HistoryPlace?
+        /// That of the change that superseded it; nil if the history does not have it yet.
+        var successor: HistoryPlace?
         /// Its version at the revision; nil if it was absent, and before it is looked up.
         package var version: PastVersion?
         /// Whether the reader may see the change that superseded it.
@@ -67,6 +69,7 @@ package final class PastState: @unchecked Sendable {
     private var superseded: [[UInt8]: Superseded] = [:]
     private struct Superseded {
         var place: HistoryPlace?
+        var successor: HistoryPlace
         /// Whether the reader may see the change that superseded it.
         var isShown: Bool
     }
@@ -145,7 +148,7 @@ package final class PastState: @unchecked Sendable {
 
     private func sortChanged() {
         changed = superseded.map { key, old in
-            Changed(key: key, place: old.place, isShown: old.isShown)
+            Changed(key: key, place: old.place, successor: old.successor, isShown: old.isShown)
         }
         superseded = [:]
         changed.sort { $0.key.precedes($1.key) }
@@ -172,6 +175,7 @@ package final class PastState: @unchecked Sendable {
         keyByteCount += key.count + PastVersion.overheadByteCount
         superseded[key] = Superseded(
             place: change.previousPlace,
+            successor: change.place,
             isShown: request.view.mayReveal(.read, about: change)
         )
     }
@@ -205,7 +209,10 @@ package final class PastState: @unchecked Sendable {
     private func lookUp(_ index: Int, _ history: any HistoryReading) throws {
         guard let place = changed[index].place else { return }
         var version: PastVersion?
-        let isThere = try history.withChange(at: place) { change in
+        let isThere = try history.withChange(
+            at: place,
+            supersededBy: changed[index].successor
+        ) { change in
             guard request.view.mayReveal(.read, about: change) else { return }
             version = PastVersion(change, needsValue: request.needsValues)
         }

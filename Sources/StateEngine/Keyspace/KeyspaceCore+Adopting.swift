@@ -120,7 +120,7 @@ extension KeyspaceCore {
             let interned = change.cause.withUnsafeBytes { entries.causes.intern(bytes: $0) }
             cause = interned
             let record = makeRecord(change, interned)
-            batch.append(record)
+            batch.append(record, entries.causes)
             put(record)
         }
         guard let cause, let revision = changes.first?.revision else { return }

@@ -9,12 +9,14 @@ extension KeyspaceCore {
         return version
     }
 
-    /// The place in the history of the newest durable change of `key`; nil if none is known.
-    package func durablePlace(of key: Bytes) -> HistoryPlace? {
-        if let version = entries.head(key)?.version(at: revisions.durable), !version.isVolatile {
-            return version.place
-        }
-        return entries.deleted.record(for: key).map(\.place)
+    /// The newest durable change of `key` that storage keeps; nil if none is known.
+    ///
+    /// - Complexity: O(*n*) to copy the value.
+    package func newestChange(of key: Bytes) -> PastChange? {
+        let version = entries.head(key)?.version(at: revisions.durable)
+        let stored = version.flatMap { $0.isVolatile ? nil : $0 }
+        guard let record = stored ?? entries.deleted.record(for: key) else { return nil }
+        return causeBytes(of: record).withUnsafeBytes { PastChange(record, cause: $0) }
     }
 
     /// Records in the receipt that everything was read.

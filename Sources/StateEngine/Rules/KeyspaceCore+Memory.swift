@@ -15,14 +15,14 @@ extension KeyspaceCore {
     /// - Returns: Whether all its keys are in memory only or may be stored later, and it depends on
     ///   nothing that is in doubt: then nothing undoes it.
     func fillWithSomePublished(havingRead revision: Int64) -> Bool {
-        var stored: [(record: Record, place: CommitBatch.Place)] = []
+        var stored: [(record: Record, older: CommitBatch.Superseded)] = []
         var kept: [Record] = []
         for case let record? in transaction.changes {
-            let place = storedPlace(below: record)
-            if record.isVolatile, place.revision == 0 {
+            let older = storedVersion(below: record)
+            if record.isVolatile, older.revision == 0 {
                 kept.append(record)
             } else {
-                stored.append((record, place))
+                stored.append((record, older))
             }
         }
         let isFinal =
@@ -34,12 +34,12 @@ extension KeyspaceCore {
         for (index, change) in stored.enumerated() {
             change.record.ordinal = Int32(index)
             if isFinal { publishEarly(change.record) }
-            pending.filling.append(change.record, superseding: change.place)
+            pending.filling.append(change.record, superseding: change.older)
         }
         for (index, record) in kept.enumerated() {
             record.ordinal = Int32(stored.count + index)
             if isFinal { record.markPublished() }
-            pending.filling.append(record, superseding: CommitBatch.Place(revision: 0, ordinal: 0))
+            pending.filling.append(record, superseding: CommitBatch.Superseded())
         }
         return isFinal
     }
@@ -65,11 +65,11 @@ extension KeyspaceCore {
 
     /// The stored change that a new version supersedes; for a key in memory, only if storage still
     /// has a value of it.
-    private func storedPlace(below record: Record) -> CommitBatch.Place {
-        let none = CommitBatch.Place(revision: 0, ordinal: 0)
-        guard let older = record.older else { return none }
+    private func storedVersion(below record: Record) -> CommitBatch.Superseded {
+        guard let older = record.older else { return CommitBatch.Superseded() }
         let isUnstored = record.isVolatile && (older.isVolatile || older.isDeleted)
-        return isUnstored ? none : older.batchPlace
+        return isUnstored
+            ? CommitBatch.Superseded() : CommitBatch.Superseded(older, entries.causes)
     }
 
     /// A version is durable, and its older version still exists: if the key has moved to memory,
@@ -157,12 +157,6 @@ extension KeyspaceCore {
         return patterns.patterns.contains { pattern in
             memoryKeys.patterns.contains { $0.mayMeet(pattern) }
         }
-    }
-}
-
-extension Record {
-    fileprivate var batchPlace: CommitBatch.Place {
-        CommitBatch.Place(revision: revision, ordinal: ordinal)
     }
 }
 

@@ -160,7 +160,9 @@ extension KeyspaceCore {
             isFinal = fillWithSomePublished(havingRead: receipt.revision)
         } else {
             for index in transaction.changes.indices {
-                if let change = transaction.changes[index] { filling.append(change) }
+                if let change = transaction.changes[index] {
+                    filling.append(change, entries.causes)
+                }
             }
         }
         if transaction.isDecided { filling.noteCauses(from: first, entries) }

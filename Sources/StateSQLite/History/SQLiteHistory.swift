@@ -88,6 +88,7 @@ final class SQLiteHistory: HistoryReading {
 
     func withChange(
         at place: HistoryPlace,
+        supersededBy _: HistoryPlace?,
         _ receive: (borrowing StoredChange) -> Void
     ) throws -> Bool {
         let connection = connection

@@ -34,28 +34,60 @@ final class LogTail: @unchecked Sendable {
         try lock.withLock { (_) throws(Failure) in try body(log) }
     }
 
-    /// Appends a frame of commits and makes it durable; `limit` bytes that are not settled are too many.
+    /// Appends a frame of commits and makes it durable.
     ///
+    /// - Parameters:
+    ///   - time: Milliseconds since 1970.
+    ///   - limit: So many bytes that are not settled are too many.
+    ///   - encode: As for ``StateLog/append(at:encoding:)``; called with the lock.
     /// - Returns: Whether the settler has something to do that it had not before.
-    /// - Throws: As ``StateLog/append(_:at:)`` and ``StateLog/sync()``.
+    /// - Throws: As ``StateLog/append(at:encoding:)`` and ``StateLog/sync()``.
     func append(
-        _ contents: CodedCommits,
         at time: Int64,
-        wakingAt limit: Int
+        wakingAt limit: Int,
+        encoding encode: (_ carryLine: Int64) -> CodedCommits
     ) throws(StateError) -> Bool {
         try lock.withLock { (_) throws(StateError) in
-            last = (contents.bytes, time)
             let segment = log.endPlace.segment
-            try log.append(contents, at: time)
+            try log.append(at: time) { line in
+                let contents = encode(line)
+                last = (contents.bytes, time)
+                return contents
+            }
             try log.sync()
             let before = byteCount
-            byteCount += contents.bytes.count
+            byteCount += last.contents.count
             let now = clinux_monotonic_nanoseconds()
             let isFirst = unproven == nil
             (since, unproven) = (since ?? now, now)
             return isFirst || before < limit && byteCount >= limit
                 || log.endPlace.segment != segment
         }
+    }
+
+    // MARK: Readers of the past
+
+    /// The reads of the past that are under way, by the number of each.
+    private var readers: Set<Int> = []
+    private var nextReader = 0
+
+    /// Calls `body` with the past as it is now; no file that it has is used again meanwhile.
+    func withView<Result>(_ body: (LogView) throws -> Result) rethrows -> Result {
+        let (view, reader) = lock.withLock { _ in
+            defer { nextReader += 1 }
+            readers.insert(nextReader)
+            return (log.view(), nextReader)
+        }
+        defer { _ = lock.withLock { _ in readers.remove(reader) } }
+        return try body(view)
+    }
+
+    /// A number above those of all reads that have begun.
+    var readerLimit: Int { lock.withLock { _ in nextReader } }
+
+    /// Whether a read with a lower number is under way.
+    func hasReader(below limit: Int) -> Bool {
+        lock.withLock { _ in readers.contains { $0 < limit } }
     }
 
     /// Decides what became of the last frame.

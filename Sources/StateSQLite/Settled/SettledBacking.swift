@@ -15,6 +15,8 @@ package final class SettledBacking: Backing, @unchecked Sendable {
     package struct Options: Sendable {
         package var log = StateLog.Options()
         package var settling = SettlingOptions()
+        /// How much of the past it keeps.
+        package var history = HistoryLimits.none
 
         package init() {}
     }
@@ -24,6 +26,8 @@ package final class SettledBacking: Backing, @unchecked Sendable {
     package var capabilities: BackingCapabilities {
         var capabilities = BackingCapabilities()
         capabilities.files = self
+        capabilities.history = self
+        capabilities.compaction = self
         capabilities.keepsMetadata = true
         return capabilities
     }
@@ -35,8 +39,10 @@ package final class SettledBacking: Backing, @unchecked Sendable {
     private let openFiles: @Sendable (String) throws(LogFileFailure) -> any LogFiles
 
     private var lock: OwnerLock?
-    private var tail: LogTail?
-    private var settler: Settler?
+    private(set) var tail: LogTail?
+    private(set) var settler: Settler?
+    /// What is missing of the past, besides what the log's floor says.
+    let floors = StateLock(HistoryFloors())
     private var pendingFiles: String?
     private var fileContainersText: String?
     private var lastRevision: Int64 = 0
@@ -47,6 +53,8 @@ package final class SettledBacking: Backing, @unchecked Sendable {
     private enum Name {
         static let pendingFiles = "files pending"
         static let fileContainers = "files containers"
+        static let floor = "history floor"
+        static let floors = "history floors"
     }
 
     /// Makes a store in a data directory: `stated.db` and `log/`.
@@ -118,8 +126,7 @@ package final class SettledBacking: Backing, @unchecked Sendable {
         }
         loaded.epoch = facts.epoch
         loaded.revision = max(loaded.revision, facts.leastRevision)
-        // Nothing of the past can be read.
-        loaded.compacted = loaded.revision
+        loaded.compacted = try takeFloors(&texts, facts, tail)
         beginLife(tail, database, &facts)
         pendingFiles = texts.removeValue(forKey: Name.pendingFiles)
         fileContainersText = texts.removeValue(forKey: Name.fileContainers)
@@ -129,6 +136,25 @@ package final class SettledBacking: Backing, @unchecked Sendable {
         settler.start()
         (self.lock, self.tail, self.settler) = (lock, tail, settler)
         return loaded
+    }
+
+    /// - Returns: From which revision on the past can be read.
+    private func takeFloors(
+        _ texts: inout [String: String],
+        _ facts: SettledFacts,
+        _ tail: LogTail
+    ) throws(StateError) -> Int64 {
+        let least = texts.removeValue(forKey: Name.floor) ?? "0"
+        let text = texts.removeValue(forKey: Name.floors) ?? ""
+        guard let revision = Int64(least), let found = HistoryFloors(text) else {
+            throw .damaged(location.database, "'\(Name.floors)' in meta is not valid")
+        }
+        floors.withLock { $0 = found }
+        return tail.withLog { [history = options.history] log in
+            log.retention = LogRetention(history)
+            log.leastFloor = max(facts.floor, facts.leastRevision, revision)
+            return log.floor
+        }
     }
 
     private func create(_ files: any LogFiles) throws(StateError) {
@@ -271,26 +297,42 @@ package final class SettledBacking: Backing, @unchecked Sendable {
     package func commit(_ batch: borrowing CommitBatch) throws {
         guard batch.changeCount > 0 || !batch.metadata.isEmpty else { return }
         let time = SystemClock.wallMilliseconds()
-        var extra: [(String, String?)] = []
-        switch batch.pendingFileList {
-        case .keep: break
-        case .set(let text): extra.append((Name.pendingFiles, text))
-        case .remove: extra.append((Name.pendingFiles, nil))
+        var raised: HistoryFloors?
+        try append(at: time) { line in
+            var coder = CommitCoder(at: time)
+            let uncarried = coder.append(batch, carryingBelow: line)
+            switch batch.pendingFileList {
+            case .keep: break
+            case .set(let text): coder.append(metadata: Name.pendingFiles, text)
+            case .remove: coder.append(metadata: Name.pendingFiles, nil)
+            }
+            raised = uncarried.isEmpty ? nil : floors(without: uncarried)
+            if let raised { coder.append(metadata: Name.floors, raised.text) }
+            return coder.commits
         }
-        try append(CommitCoder.contents(of: batch, extra, at: time), at: time)
+        if let raised { floors.withLock { $0 = raised } }
         lastRevision = max(lastRevision, batch.lastRevision)
     }
 
-    private func append(_ contents: CodedCommits, at time: Int64) throws {
+    private func floors(without uncarried: [UncarriedChange]) -> HistoryFloors {
+        var raised = floors.withLock { $0 }
+        let highest = uncarried.reduce(0) { max($0, $1.revision) }
+        raised.raise(keys: uncarried.map(\.key), to: highest)
+        return raised
+    }
+
+    private func append(
+        at time: Int64,
+        encoding encode: (_ carryLine: Int64) -> CodedCommits
+    ) throws {
         guard let tail else {
             throw StateError(
                 .readOnly,
                 "\(location.database) is not open: nothing was committed"
             )
         }
-        if try tail.append(contents, at: time, wakingAt: options.settling.logByteCount) {
-            settler?.wake()
-        }
+        let limit = options.settling.logByteCount
+        if try tail.append(at: time, wakingAt: limit, encoding: encode) { settler?.wake() }
     }
 
     /// Decides what became of a commit of unknown outcome.
@@ -360,11 +402,14 @@ extension SettledBacking: PendingFileListBacking {
     package func setPendingFileList(_ text: String?) throws { try write(Name.pendingFiles, text) }
 
     /// Writes metadata of the store in a frame of its own.
-    private func write(_ name: String, _ text: String?) throws {
+    fileprivate func write(_ name: String, _ text: String?) throws {
         let time = SystemClock.wallMilliseconds()
         var coder = CommitCoder(at: time)
         coder.begin(lastRevision, at: time, cause: Bytes(start: nil, count: 0))
         coder.append(metadata: name, text)
-        try append(coder.commits, at: time)
+        try append(at: time) { [commits = coder.commits] _ in commits }
     }
+
+    /// Writes from which revision on the past may be asked for, durably.
+    func writeFloor(_ floor: Int64) throws { try write(Name.floor, "\(floor)") }
 }

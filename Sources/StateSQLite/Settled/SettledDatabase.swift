@@ -221,29 +221,45 @@ final class SettledDatabase {
     ///   - changes: In the order of keys, each key once.
     ///   - metadata: By name; nil removes it.
     ///   - facts: Those after it; the count of rows is brought up to date.
+    /// - Returns: The deletes that are forgotten, because nobody may ask for what was before them.
     /// - Throws: SQLite's error; nothing was written, or nobody can say.
     func settle(
         _ changes: [StoredChange],
         metadata: [String: String?],
         _ facts: inout SettledFacts
-    ) throws(SQLiteFailure) {
+    ) throws(SQLiteFailure) -> [CompactionStep.CompactedDelete] {
+        var forgotten: [CompactionStep.CompactedDelete] = []
         let floor = facts.floor
         var rowCount = facts.rowCount
         try transaction { () throws(SQLiteFailure) in
             for change in changes where try writer.write(change) { rowCount += 1 }
             // A few with each transaction, so that none takes long.
-            try connection.execute(
+            let delete = try connection.prepare(
                 """
                 DELETE FROM newest WHERE key IN (SELECT key FROM newest
-                WHERE value IS NULL AND revision <= \(floor) LIMIT 1000)
+                WHERE value IS NULL AND revision <= \(floor) LIMIT 1000) RETURNING key, revision
                 """
             )
-            rowCount -= connection.changeCount
+            while try delete.step() {
+                let key = Array(delete.text(at: 0).utf8)
+                forgotten.append(.init(key: key, revision: delete.number(at: 1)))
+            }
+            rowCount -= Int64(forgotten.count)
             let writer = try MetadataWriter(connection)
             for (name, text) in metadata { try writer.write(name, text) }
             facts.rowCount = rowCount
             try writer.write(facts)
         }
+        return forgotten
+    }
+
+    /// Gives some free pages back to the file system, with the next checkpoint.
+    ///
+    /// - Returns: Whether there are more.
+    func giveBack(pageCount: Int) throws(SQLiteFailure) -> Bool {
+        guard try connection.number("PRAGMA freelist_count") > 0 else { return false }
+        try connection.execute("PRAGMA incremental_vacuum(\(pageCount))")
+        return true
     }
 
     /// Writes facts, durably.

@@ -53,6 +53,13 @@ final class Settler: @unchecked Sendable {
     /// Whether all of its pages were found where they belong since it was opened.
     private var isChecked = false
 
+    /// What the keyspace has not been told yet.
+    private let forgotten = StateLock<[CompactionStep.CompactedDelete]>([])
+    private let hasUntold = Atomic(false)
+    /// Whether somebody waits for segments to be dropped, or for room in the file system.
+    private let isAsked = Atomic(false)
+    private let shrinking = StateLock<Shrinking?>(nil)
+
     private let thread = WorkerThread(name: "settling")
     private let wakeup = BlockingSemaphore()
     private let isEnding = Atomic(false)
@@ -89,8 +96,10 @@ final class Settler: @unchecked Sendable {
         var wait: Int64?
         while true {
             wakeup.wait(nanoseconds: wait)
-            guard !isEnding.load(ordering: .acquiring) else { return }
+            guard !isEnding.load(ordering: .acquiring) else { return finishShrinking() }
             prepareSpare()
+            if isAsked.exchange(false, ordering: .acquiring) { try? settle() }
+            finishShrinking()
             let proof = tail.proveLast()
             wait = [proof, settleIfDue()].compactMap(\.self).min()
         }
@@ -153,10 +162,12 @@ final class Settler: @unchecked Sendable {
                     $0.retention.isNone ? facts.revision : $0.floor
                 }
             )
-            try trying { () throws(SQLiteFailure) in
+            let deletes = try trying { () throws(SQLiteFailure) in
                 try database.settle(slice.newest(), metadata: slice.metadata, &next)
             }
             facts = next
+            if !deletes.isEmpty { forgotten.withLock { $0 += deletes } }
+            hasUntold.store(true, ordering: .releasing)
             try checkpoint(database)
         }
         try drop()
@@ -247,16 +258,106 @@ final class Settler: @unchecked Sendable {
             facts.floor = plan.floor
             try trying { () throws(SQLiteFailure) in try database.write(facts) }
         }
-        for dropped in tail.withLog({ $0.drop(plan.count) }) {
+        let segments = tail.withLog { $0.drop(plan.count) }
+        hasUntold.store(true, ordering: .releasing)
+        let hasReaders = !waitForReaders()
+        for dropped in segments {
             let byteCount = try dropped.byteCount()
             status.withLock { $0.droppedCount += 1 }
-            guard tail.withLog({ $0.wants(spareOf: byteCount) }) else {
+            // A reader keeps a file that it has open, as long as nobody writes to it.
+            guard !hasReaders, tail.withLog({ $0.wants(spareOf: byteCount) }) else {
                 dropped.remove(from: files)
                 continue
             }
             let spare = try LogSpare(dropping: dropped)
             tail.withLog { $0.offer(spare) }
             status.withLock { $0.reusedCount += 1 }
+        }
+    }
+
+    /// Waits until the reads that have begun so far have ended, for a while.
+    ///
+    /// - Returns: Whether they have.
+    private func waitForReaders() -> Bool {
+        let limit = tail.readerLimit
+        for _ in 0..<200 {
+            guard tail.hasReader(below: limit) else { return true }
+            usleep(1_000)
+        }
+        return !tail.hasReader(below: limit)
+    }
+
+    // MARK: What others ask for
+
+    /// Whether there is something for ``takeForgotten()``, or the floor may be higher.
+    var hasNews: Bool { hasUntold.load(ordering: .acquiring) }
+
+    /// Removes and returns the deletes that the database has forgotten.
+    func takeForgotten() -> [CompactionStep.CompactedDelete] {
+        hasUntold.store(false, ordering: .releasing)
+        return forgotten.withLock { deletes in
+            defer { deletes = [] }
+            return deletes
+        }
+    }
+
+    /// Has it drop what nobody may ask for any more.
+    func dropSoon() {
+        isAsked.store(true, ordering: .releasing)
+        wake()
+    }
+
+    /// Settles, drops segments and gives free pages of the database back to the file system.
+    ///
+    /// - Returns: By how many bytes the files are smaller.
+    /// - Throws: ``StateError``; perhaps some of it was done.
+    func shrink() throws(StateError) -> Int64 {
+        guard options.hasThread else { return try shrinkNow() }
+        let isDone = BlockingSemaphore()
+        shrinking.withLock { $0 = Shrinking(isDone: isDone) }
+        wake()
+        isDone.wait(nanoseconds: nil)
+        let result = shrinking.withLock { request in
+            defer { request = nil }
+            return request?.result
+        }
+        return try result?.get() ?? 0
+    }
+
+    private struct Shrinking {
+        let isDone: BlockingSemaphore
+        var result: Result<Int64, StateError>?
+    }
+
+    private func finishShrinking() {
+        guard let isDone = shrinking.withLock({ $0?.isDone }) else { return }
+        let result: Result<Int64, StateError>
+        do throws(StateError) { result = .success(try shrinkNow()) } catch {
+            result = .failure(error)
+        }
+        shrinking.withLock { $0?.result = result }
+        isDone.signal()
+    }
+
+    private func shrinkNow() throws(StateError) -> Int64 {
+        let before = byteCount
+        try settle()
+        let database = try openDatabase()
+        var hasMore = true
+        while hasMore {
+            hasMore = try trying { () throws(SQLiteFailure) in
+                try database.giveBack(pageCount: 256)
+            }
+            try checkpoint(database)
+        }
+        return before - byteCount
+    }
+
+    /// The bytes of all files.
+    private var byteCount: Int64 {
+        let log = tail.withLog { $0.fileByteCount }
+        return [location.database, location.log].reduce(Int64(log)) {
+            $0 + (fileByteCount($1) ?? 0)
         }
     }
 

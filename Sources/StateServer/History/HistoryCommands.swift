@@ -25,7 +25,7 @@ struct HistoryCommands {
         services.history.read(
             KeyHistoryJob(
                 of: Array(key),
-                from: context.core.durablePlace(of: key),
+                from: context.core.newestChange(of: key),
                 before: revision,
                 limit: limit,
                 for: context.connection,
@@ -39,7 +39,7 @@ struct HistoryCommands {
         try context.requireSight(.read, of: [Pattern(Key(verified: key))])
         let job = PastEntryJob(
             of: Array(key),
-            from: context.core.durablePlace(of: key),
+            from: context.core.newestChange(of: key),
             at: revision,
             for: context.connection,
             seeing: services.access.visibility(of: context.connection)

@@ -12,14 +12,17 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
     private let view: Visibility
     private let byteLimit: Int
     private var limit: Int
+    /// As memory has it: the history need not have it any more.
+    private let newest: PastChange?
     private var next: HistoryPlace?
+    /// The place of the change that superseded ``next``.
+    private var successor: HistoryPlace?
     /// The reply, with room for the count at its start: it is moved to the output, because copying
     /// many MiB would make all clients wait.
     private var entries = ByteBuffer()
     private var count = 0
     private static let headByteCount = 24
 
-    /// The key; only needed to find ``before`` in the history.
     private let key: [UInt8]
     /// Only changes before this revision; nil once the walk has reached it.
     private var before: Int64?
@@ -27,7 +30,7 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
 
     /// - Parameters:
     ///   - key: The key.
-    ///   - place: The newest change of the key; nil if none is known.
+    ///   - newest: The newest change of the key; nil if none is known.
     ///   - revision: Only changes before this one; nil for all.
     ///   - limit: The most changes.
     ///   - connection: The connection that waits.
@@ -35,7 +38,7 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
     ///   - byteLimit: The size limit of the reply.
     init(
         of key: [UInt8],
-        from place: HistoryPlace?,
+        from newest: PastChange?,
         before revision: Int64?,
         limit: Int,
         for connection: Connection,
@@ -49,7 +52,8 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
         self.view = view
         self.byteLimit = byteLimit
         version = connection.session.version
-        next = place
+        self.newest = newest
+        next = newest?.place
         before = revision
         for _ in 0..<KeyHistoryJob.headByteCount { entries.append(0) }
     }
@@ -64,9 +68,15 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
                 next = nil
                 var byteCount = 0
                 // If compaction has removed it, the walk ends.
-                _ = try history.withChange(at: place) { change in
+                _ = try history.withChange(
+                    at: place,
+                    of: key,
+                    newest: newest,
+                    supersededBy: successor
+                ) { change in
                     byteCount = take(change)
                 }
+                successor = place
                 guard entries.count <= byteLimit else {
                     throw StateError(
                         .tooBig,
@@ -87,7 +97,7 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
         _ = try history.forEachChange(after: .end(of: revision - 1), through: revision) { change in
             guard key.withUnsafeBytes({ $0.isEqual(to: change.key) }) else { return true }
             before = nil
-            next = change.previousPlace
+            (next, successor) = (change.previousPlace, change.place)
             return false
         }
     }

@@ -11,7 +11,11 @@ final class PastEntryJob: ConnectionJob, @unchecked Sendable {
     private let key: [UInt8]
     private let revision: Int64
     private let view: Visibility
+    /// As memory has it: the history need not have it any more.
+    private let newest: PastChange?
     private var next: HistoryPlace?
+    /// The place of the change that superseded ``next``.
+    private var successor: HistoryPlace?
     /// Whether the reader may see the last change that was found; it must not notice others.
     private var isShown = true
     /// Its version then; nil if it was absent.
@@ -19,13 +23,13 @@ final class PastEntryJob: ConnectionJob, @unchecked Sendable {
 
     /// - Parameters:
     ///   - key: The key.
-    ///   - place: The newest change of the key; nil if none is known.
+    ///   - newest: The newest change of the key; nil if none is known.
     ///   - revision: The requested revision.
     ///   - connection: The connection that waits.
     ///   - view: The versions that it may see.
     init(
         of key: [UInt8],
-        from place: HistoryPlace?,
+        from newest: PastChange?,
         at revision: Int64,
         for connection: Connection,
         seeing view: Visibility
@@ -35,7 +39,8 @@ final class PastEntryJob: ConnectionJob, @unchecked Sendable {
         self.view = view
         self.revision = revision
         self.key = key
-        next = place
+        self.newest = newest
+        next = newest?.place
     }
 
     var byteCount: Int { version?.value.count ?? 0 }
@@ -48,7 +53,12 @@ final class PastEntryJob: ConnectionJob, @unchecked Sendable {
             }
             while let place = next {
                 next = nil
-                let isThere = try history.withChange(at: place) { change in
+                let isThere = try history.withChange(
+                    at: place,
+                    of: key,
+                    newest: newest,
+                    supersededBy: successor
+                ) { change in
                     isShown = view.mayReveal(.read, about: change)
                     if change.revision <= revision {
                         version = view.mayReveal(.read, about: change) ? PastVersion(change) : nil
@@ -56,6 +66,7 @@ final class PastEntryJob: ConnectionJob, @unchecked Sendable {
                         next = change.previousPlace
                     }
                 }
+                successor = place
                 // If compaction has removed it, it was a delete, unless a rule did not keep it.
                 if !isThere, isShown { try history.requireWhole(key, at: revision) }
                 if next != nil, budget.isUsedUp { return false }

@@ -115,7 +115,7 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
         let (key, value) = (change.key, change.value)
         let count = unwritten.add(cause) { format.writeChange(key, value, to: &$0) }
         guard format.options.contains(.previous) else { return count }
-        unwritten.addReplaced(at: change.previousPlace)
+        unwritten.addReplaced(at: change.previousPlace, by: change.place)
         return count + CatchUpJob.lookUpByteCount
     }
 
@@ -149,7 +149,7 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
         var isFound = false
         if let place = row.place {
             // If it was compacted, it was a delete: a value that is replaced later is kept.
-            isFound = try history.withChange(at: place) { change in
+            isFound = try history.withChange(at: place, supersededBy: row.successor) { change in
                 format.writeValue(
                     view.mayReveal(.watch, about: change) ? change.value : nil,
                     to: &output

@@ -117,7 +117,7 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
             openRevision = row.place.revision
             var previous: [UInt8]?
             if let place = row.previous {
-                _ = try history.withChange(at: place) { change in
+                _ = try history.withChange(at: place, supersededBy: row.place) { change in
                     guard request.view.mayReveal(.watch, about: change) else { return }
                     previous = change.value.map { Array($0) }
                 }

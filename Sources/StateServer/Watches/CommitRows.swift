@@ -19,6 +19,8 @@ struct CommitRows: ~Copyable {
         var rowEnd: Int
         /// Nil if there was none.
         var place: HistoryPlace?
+        /// That of the change that replaced it.
+        var successor: HistoryPlace
     }
 
     private(set) var rows = ByteBuffer()
@@ -38,8 +40,8 @@ struct CommitRows: ~Copyable {
     }
 
     /// Adds the place of the value that the last row replaced.
-    mutating func addReplaced(at place: HistoryPlace?) {
-        replaced.append(Replaced(rowEnd: rows.count, place: place))
+    mutating func addReplaced(at place: HistoryPlace?, by successor: HistoryPlace) {
+        replaced.append(Replaced(rowEnd: rows.count, place: place, successor: successor))
     }
 
     /// Ends the open commit; one without rows is dropped.

@@ -1,0 +1,97 @@
+import Glibc
+import StateEngine
+import StateLog
+import StateModel
+import StateSQLite
+import StateTestSupport
+import Testing
+
+/// What a settled store knows of the past: each state and each change from its floor on.
+struct SettledPastTests {
+    private static let retentions: [HistoryLimits] = [
+        .keep(changes: 1_000_000), .keep(changes: 300),
+        .keep(changes: 1_000_000, byteCount: 60_000),
+        .none,
+    ]
+
+    private static func backing(_ directory: String, _ history: HistoryLimits) -> SettledBacking {
+        var options = SettledBacking.Options()
+        options.history = history
+        options.log.segmentByteCount = 24 << 10
+        options.log.largeSegmentByteCount = 48 << 10
+        options.settling.logByteCount = 30_000
+        options.settling.sliceByteCount = 8 << 10
+        return SettledBacking(directory: directory, options)
+    }
+
+    @Test(arguments: 0..<8)
+    func `every state and every change from the floor on can be read, whatever was dropped`(
+        number: Int
+    ) throws {
+        let directory = try TemporaryDirectory()
+        let data = directory.path(of: "data")
+        mkdir(data, 0o700)
+        let history = SettledPastTests.retentions[number % SettledPastTests.retentions.count]
+        let seed = Seed.base &+ UInt64(number)
+        let model = try CompactedModel(seed: seed, keyCount: 30, dropsMore: true) {
+            SettledPastTests.backing(data, history)
+        }
+        for round in 0..<Extent.named("STATED_PAST_ROUNDS", short: 8) {
+            for _ in 0..<100 { try model.commit() }
+            if round % 3 == 2 { try model.restart() }
+            if round % 5 == 4 { try model.compact() }
+            let faults = try model.faults()
+            #expect(faults.isEmpty, "STATED_TEST_SEED=\(seed), round \(round): \(faults.prefix(4))")
+            #expect(model.differences().isEmpty)
+            if !faults.isEmpty { return }
+        }
+        #expect(model.compacted > 0)
+    }
+
+    @Test func `what is too large to be carried is refused by name, not wrong`() throws {
+        let directory = try TemporaryDirectory()
+        let data = directory.path(of: "data")
+        mkdir(data, 0o700)
+        let backing = SettledPastTests.backing(data, .keep(changes: 100))
+        let keyspace = try LocalKeyspace(backing: backing)
+        defer { keyspace.close() }
+        let keys = try (0..<40).map { try Key("big/\($0)") }
+        let value = [UInt8](repeating: 7, count: 512 << 10)
+        for key in keys { _ = try keyspace.apply([.set(key, value)]) }
+        let (small, filler): (Key, Key) = ("small", "filler")
+        _ = try keyspace.apply([.set(small, [1])])
+        for _ in 0..<200 { _ = try keyspace.apply([.set(filler, Array(repeating: 1, count: 900))]) }
+        let before = keyspace.revision
+        _ = try keyspace.apply(keys.map { .delete($0) } + [.set(small, [2])])
+        for _ in 0..<40 { _ = try keyspace.apply([.set(filler, Array(repeating: 2, count: 900))]) }
+        #expect(eventually { backing.settlingStatus.droppedCount > 40 })
+        let history = try backing.openHistory()
+        var (knownCount, refusedCount) = (0, 0)
+        try history.snapshot { compacted in
+            #expect(compacted <= before)
+            var deleted: [(key: [UInt8], place: HistoryPlace, older: HistoryPlace)] = []
+            _ = try history.forEachChange(after: .end(of: before), through: before + 1) { change in
+                guard let older = change.previousPlace else { return true }
+                deleted.append((Array(change.key), change.place, older))
+                return true
+            }
+            for (key, place, older) in deleted {
+                let isThere = try history.withChange(at: older, supersededBy: place) {
+                    #expect($0.value != nil)
+                    knownCount += 1
+                }
+                guard !isThere else { continue }
+                let error = #expect(throws: StateError.self) {
+                    try history.requireWhole(key, at: before)
+                }
+                #expect(error?.code == .compacted)
+                refusedCount += 1
+            }
+        }
+        // 32 values of 512 KiB are 16 MiB.
+        #expect(
+            knownCount == 32 && refusedCount == 9,
+            "\(knownCount) known, \(refusedCount) refused"
+        )
+    }
+}
