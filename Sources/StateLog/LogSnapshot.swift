@@ -19,39 +19,37 @@ package struct LogSnapshot: Sendable {
     /// Reads frames of commits, in order.
     ///
     /// - Parameters:
-    ///   - limit: It ends behind the frame that makes it so many bytes, or more.
+    ///   - goesOn: Asked before each frame.
     ///   - body: Takes the contents of a frame, which are borrowed, and its time.
     /// - Returns: The place behind the last frame.
     /// - Throws: ``StateError/Code/corrupt``, naming the place of a frame that is not whole, or
     ///   ``StateError/Code/storage``.
     package func read(
-        upTo limit: Int = .max,
+        while goesOn: () -> Bool = { true },
         _ body: (_ contents: Bytes, _ time: Int64) throws(LogDamage) -> Void
     ) throws(StateError) -> LogPlace {
-        try forEachFrame(upTo: limit) { (frame, _) throws(LogDamage) in
+        try forEachFrame(while: goesOn) { (frame, _) throws(LogDamage) in
             if frame.kind == .commits { try body(frame.contents, frame.time) }
         }
     }
 
     func forEachFrame(
-        upTo limit: Int,
+        while goesOn: () -> Bool,
         _ body: (_ frame: Frame.Found, _ place: LogPlace) throws(LogDamage) -> Void
     ) throws(StateError) -> LogPlace {
         var place = start
-        var rest = limit
         for part in parts {
             place = LogPlace(segment: part.segment.header.number, offset: part.range.lowerBound)
             var window = LogWindow(part)
             while place.offset < part.range.upperBound {
-                guard rest > 0 else { return place }
+                guard goesOn() else { return place }
                 let count = try window.withFrame(at: place) { (frame) throws(LogDamage) in
                     try body(frame, place)
                 }
                 place.offset += count
-                rest -= count
             }
         }
-        return rest > 0 ? max(place, end) : place
+        return max(place, end)
     }
 }
 

@@ -100,6 +100,8 @@ final class CompactedModel {
     /// What is wrong with what can be read, a sentence each.
     func faults() throws -> [String] {
         guard let history = try keyspace.history?.openHistory() else { return ["no history"] }
+        // Order matters: what memory forgets, no later snapshot has.
+        let newest = newestChanges()
         return try history.snapshot { compacted in
             var faults: [String] = []
             if dropsMore { self.compacted = max(compacted, self.compacted) }
@@ -110,19 +112,32 @@ final class CompactedModel {
             if dropsMore ? told > compacted : told != compacted {
                 faults.append("the keyspace says \(told), not \(compacted)")
             }
-            return try faults + changeFaults(history) + stateFaults(history) + keyFaults(history)
+            return try faults + changeFaults(history) + stateFaults(history)
+                + keyFaults(history, newest)
         }
     }
 
+    private func newestChanges() -> [String: PastChange] {
+        var newest: [String: PastChange] = [:]
+        keyspace.withCore { core in
+            for number in 0..<keyCount {
+                let key = "k/\(number)"
+                newest[key] = Array(key.utf8).withUnsafeBytes { core.newestChange(of: $0) }
+            }
+        }
+        return newest
+    }
+
     /// `GET AT` and `HISTORY` of some keys, also of deleted ones: a walk back from what memory knows.
-    private func keyFaults(_ history: any HistoryReading) throws -> [String] {
+    private func keyFaults(
+        _ history: any HistoryReading,
+        _ newestChanges: [String: PastChange]
+    ) throws -> [String] {
         var faults: [String] = []
         for number in 0..<min(keyCount, 12) {
             let key = "k/\(number)"
             let bytes = Array(key.utf8)
-            let newest = keyspace.withCore { core in
-                bytes.withUnsafeBytes { core.newestChange(of: $0) }
-            }
+            let newest = newestChanges[key]
             var found: [Change] = []
             var (next, successor) = (newest?.place, nil as HistoryPlace?)
             while let place = next {

@@ -229,27 +229,48 @@ final class SettledDatabase {
         _ facts: inout SettledFacts
     ) throws(SQLiteFailure) -> [CompactionStep.CompactedDelete] {
         var forgotten: [CompactionStep.CompactedDelete] = []
-        let floor = facts.floor
         var rowCount = facts.rowCount
         try transaction { () throws(SQLiteFailure) in
             for change in changes where try writer.write(change) { rowCount += 1 }
-            // A few with each transaction, so that none takes long.
-            let delete = try connection.prepare(
-                """
-                DELETE FROM newest WHERE key IN (SELECT key FROM newest
-                WHERE value IS NULL AND revision <= \(floor) LIMIT 1000) RETURNING key, revision
-                """
-            )
-            while try delete.step() {
-                let key = Array(delete.text(at: 0).utf8)
-                forgotten.append(.init(key: key, revision: delete.number(at: 1)))
-            }
-            rowCount -= Int64(forgotten.count)
+            facts.rowCount = rowCount
             let writer = try MetadataWriter(connection)
             for (name, text) in metadata { try writer.write(name, text) }
-            facts.rowCount = rowCount
-            try writer.write(facts)
+            forgotten = try forgetInTransaction(&facts)
         }
+        return forgotten
+    }
+
+    /// Forgets deletes that nobody may ask for any more, a thousand at most, and writes the facts.
+    ///
+    /// - Returns: Those that are forgotten.
+    /// - Throws: As ``settle(_:metadata:_:)``.
+    func forgetDeletes(
+        _ facts: inout SettledFacts
+    ) throws(SQLiteFailure) -> [CompactionStep.CompactedDelete] {
+        var forgotten: [CompactionStep.CompactedDelete] = []
+        try transaction { () throws(SQLiteFailure) in
+            forgotten = try forgetInTransaction(&facts)
+        }
+        return forgotten
+    }
+
+    private func forgetInTransaction(
+        _ facts: inout SettledFacts
+    ) throws(SQLiteFailure) -> [CompactionStep.CompactedDelete] {
+        var forgotten: [CompactionStep.CompactedDelete] = []
+        // A few with each transaction, so that none takes long.
+        let delete = try connection.prepare(
+            """
+            DELETE FROM newest WHERE key IN (SELECT key FROM newest
+            WHERE value IS NULL AND revision <= \(facts.floor) LIMIT 1000) RETURNING key, revision
+            """
+        )
+        while try delete.step() {
+            let key = Array(delete.text(at: 0).utf8)
+            forgotten.append(.init(key: key, revision: delete.number(at: 1)))
+        }
+        facts.rowCount -= Int64(forgotten.count)
+        try MetadataWriter(connection).write(facts)
         return forgotten
     }
 

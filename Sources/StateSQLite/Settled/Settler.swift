@@ -8,11 +8,11 @@ import Synchronization
 
 /// When and how a log is settled.
 package struct SettlingOptions: Sendable {
-    /// It is settled once it has so many bytes more than the database.
+    /// It is settled once it has so many bytes more than the database, or half the database's.
     package var logByteCount = 32 << 20
     /// It is settled once the oldest change that is not settled has this age, in nanoseconds.
     package var age: Int64 = 600_000_000_000
-    /// How many bytes of frames one transaction has, about.
+    /// How many bytes the changes of one transaction take in memory, about.
     package var sliceByteCount = 16 << 20
     /// Whether a thread does it; otherwise it is settled on demand only.
     package var hasThread = true
@@ -53,12 +53,8 @@ final class Settler: @unchecked Sendable {
     /// Whether all of its pages were found where they belong since it was opened.
     private var isChecked = false
 
-    /// What the keyspace has not been told yet.
-    private let forgotten = StateLock<[CompactionStep.CompactedDelete]>([])
-    private let hasUntold = Atomic(false)
-    /// Whether somebody waits for segments to be dropped, or for room in the file system.
-    private let isAsked = Atomic(false)
-    private let shrinking = StateLock<Shrinking?>(nil)
+    private let untold = Untold()
+    private let requests = Requests()
 
     private let thread = WorkerThread(name: "settling")
     private let wakeup = BlockingSemaphore()
@@ -98,7 +94,7 @@ final class Settler: @unchecked Sendable {
             wakeup.wait(nanoseconds: wait)
             guard !isEnding.load(ordering: .acquiring) else { return finishShrinking() }
             prepareSpare()
-            if isAsked.exchange(false, ordering: .acquiring) { try? settle() }
+            if requests.isAsked.exchange(false, ordering: .acquiring) { try? settle() }
             finishShrinking()
             let proof = tail.proveLast()
             wait = [proof, settleIfDue()].compactMap(\.self).min()
@@ -110,7 +106,9 @@ final class Settler: @unchecked Sendable {
         func rest() -> Int64? {
             tail.oldest.map { max(0, $0 + options.age - clinux_monotonic_nanoseconds()) }
         }
-        guard tail.unsettledByteCount >= options.logByteCount || rest() == 0 else { return rest() }
+        // So a store is written at most three times for each time that all of it changes.
+        let limit = max(options.logByteCount, Int(fileByteCount(location.database) ?? 0) / 2)
+        guard tail.unsettledByteCount >= limit || rest() == 0 else { return rest() }
         // If it fails, the log keeps everything meanwhile.
         do { try settle() } catch { return 1_000_000_000 }
         return rest()
@@ -156,18 +154,16 @@ final class Settler: @unchecked Sendable {
             var next = facts
             next.place = slice.end
             next.revision = max(next.revision, slice.revision)
-            next.floor = max(
-                facts.floor,
-                tail.withLog { [facts] in
-                    $0.retention.isNone ? facts.revision : $0.floor
-                }
-            )
+            // Order matters: nobody may ask for the past of a delete that is forgotten.
+            next.floor = tail.withLog { [facts] in
+                if $0.retention.isNone { $0.leastFloor = max($0.leastFloor, facts.revision) }
+                return max(facts.floor, $0.floor)
+            }
             let deletes = try trying { () throws(SQLiteFailure) in
                 try database.settle(slice.newest(), metadata: slice.metadata, &next)
             }
             facts = next
-            if !deletes.isEmpty { forgotten.withLock { $0 += deletes } }
-            hasUntold.store(true, ordering: .releasing)
+            untold.add(deletes)
             try checkpoint(database)
         }
         try drop()
@@ -259,7 +255,7 @@ final class Settler: @unchecked Sendable {
             try trying { () throws(SQLiteFailure) in try database.write(facts) }
         }
         let segments = tail.withLog { $0.drop(plan.count) }
-        hasUntold.store(true, ordering: .releasing)
+        untold.add([])
         let hasReaders = !waitForReaders()
         for dropped in segments {
             let byteCount = try dropped.byteCount()
@@ -290,20 +286,14 @@ final class Settler: @unchecked Sendable {
     // MARK: What others ask for
 
     /// Whether there is something for ``takeForgotten()``, or the floor may be higher.
-    var hasNews: Bool { hasUntold.load(ordering: .acquiring) }
+    var hasNews: Bool { untold.exists.load(ordering: .acquiring) }
 
     /// Removes and returns the deletes that the database has forgotten.
-    func takeForgotten() -> [CompactionStep.CompactedDelete] {
-        hasUntold.store(false, ordering: .releasing)
-        return forgotten.withLock { deletes in
-            defer { deletes = [] }
-            return deletes
-        }
-    }
+    func takeForgotten() -> [CompactionStep.CompactedDelete] { untold.take() }
 
     /// Has it drop what nobody may ask for any more.
     func dropSoon() {
-        isAsked.store(true, ordering: .releasing)
+        requests.isAsked.store(true, ordering: .releasing)
         wake()
     }
 
@@ -314,28 +304,23 @@ final class Settler: @unchecked Sendable {
     func shrink() throws(StateError) -> Int64 {
         guard options.hasThread else { return try shrinkNow() }
         let isDone = BlockingSemaphore()
-        shrinking.withLock { $0 = Shrinking(isDone: isDone) }
+        requests.shrinking.withLock { $0 = Requests.Shrinking(isDone: isDone) }
         wake()
-        isDone.wait(nanoseconds: nil)
-        let result = shrinking.withLock { request in
+        isDone.wait()
+        let result = requests.shrinking.withLock { request in
             defer { request = nil }
             return request?.result
         }
         return try result?.get() ?? 0
     }
 
-    private struct Shrinking {
-        let isDone: BlockingSemaphore
-        var result: Result<Int64, StateError>?
-    }
-
     private func finishShrinking() {
-        guard let isDone = shrinking.withLock({ $0?.isDone }) else { return }
+        guard let isDone = requests.shrinking.withLock({ $0?.isDone }) else { return }
         let result: Result<Int64, StateError>
         do throws(StateError) { result = .success(try shrinkNow()) } catch {
             result = .failure(error)
         }
-        shrinking.withLock { $0?.result = result }
+        requests.shrinking.withLock { $0?.result = result }
         isDone.signal()
     }
 
@@ -343,6 +328,7 @@ final class Settler: @unchecked Sendable {
         let before = byteCount
         try settle()
         let database = try openDatabase()
+        while try forgetDeletes(database) {}
         var hasMore = true
         while hasMore {
             hasMore = try trying { () throws(SQLiteFailure) in
@@ -351,6 +337,16 @@ final class Settler: @unchecked Sendable {
             try checkpoint(database)
         }
         return before - byteCount
+    }
+
+    /// - Returns: Whether there may be more.
+    private func forgetDeletes(_ database: SettledDatabase) throws(StateError) -> Bool {
+        var next = facts
+        next.floor = max(facts.floor, tail.withLog { $0.floor })
+        let deletes = try trying { () throws(SQLiteFailure) in try database.forgetDeletes(&next) }
+        facts = next
+        untold.add(deletes)
+        return !deletes.isEmpty
     }
 
     /// The bytes of all files.
@@ -392,65 +388,35 @@ final class Settler: @unchecked Sendable {
     }
 }
 
-/// The newest changes of a stretch of the log, with the bytes that they borrow.
-struct SettledSlice: ~Copyable {
-    private var contents: [UnsafeMutableRawBufferPointer] = []
-    private var changes: [StoredChange] = []
-    private(set) var metadata: [String: String?] = [:]
-    /// The last revision in it; 0 if it has no commits.
-    private(set) var revision: Int64 = 0
-    private(set) var end: LogPlace
+/// What the database has done that the keyspace has not been told yet.
+private final class Untold: Sendable {
+    let exists = Atomic(false)
+    private let deletes = StateLock<[CompactionStep.CompactedDelete]>([])
 
-    /// Reads a stretch, up to about so many bytes.
-    init(_ stretch: LogSnapshot, byteCount: Int) throws(StateError) {
-        end = stretch.start
-        var contents: [UnsafeMutableRawBufferPointer] = []
-        var (changes, metadata): ([StoredChange], [String: String?]) = ([], [:])
-        var revision: Int64 = 0
-        defer { (self.contents, self.changes, self.metadata) = (contents, changes, metadata) }
-        end = try stretch.read(upTo: byteCount) { (frame, time) throws(LogDamage) in
-            let copy = UnsafeMutableRawBufferPointer.allocate(
-                byteCount: max(1, frame.count),
-                alignment: 8
-            )
-            copy.copyMemory(from: frame)
-            contents.append(copy)
-            let bytes = Bytes(rebasing: Bytes(copy)[..<frame.count])
-            try CommitCoder.read(bytes, at: time) { part in
-                switch part {
-                case .commit(let number, _, _): revision = max(revision, number)
-                case .change(let change, _): changes.append(change)
-                case .metadata(let name, let text): metadata[name] = text
-                }
-            }
-        }
-        self.revision = revision
+    /// Adds deletes that the database has forgotten; the floor may be higher, too.
+    func add(_ forgotten: [CompactionStep.CompactedDelete]) {
+        if !forgotten.isEmpty { deletes.withLock { $0 += forgotten } }
+        exists.store(true, ordering: .releasing)
     }
 
-    deinit { for buffer in contents { buffer.deallocate() } }
+    func take() -> [CompactionStep.CompactedDelete] {
+        exists.store(false, ordering: .releasing)
+        return deletes.withLock { deletes in
+            defer { deletes = [] }
+            return deletes
+        }
+    }
+}
 
-    /// The newest change of each key, in the order of keys.
-    borrowing func newest() -> [StoredChange] {
-        let order = changes.indices.sorted { one, other in
-            let order = SettledSlice.compare(changes[one].key, changes[other].key)
-            return order == 0 ? one < other : order < 0
-        }
-        var newest: [StoredChange] = []
-        for (position, index) in order.enumerated() {
-            let isLast = position + 1 == order.count
-            if isLast || !changes[order[position + 1]].key.isEqual(to: changes[index].key) {
-                newest.append(changes[index])
-            }
-        }
-        return newest
+/// What other threads ask of the one that settles.
+private final class Requests: Sendable {
+    struct Shrinking {
+        let isDone: BlockingSemaphore
+        var result: Result<Int64, StateError>?
     }
 
-    private static func compare(_ one: Bytes, _ other: Bytes) -> Int {
-        let count = min(one.count, other.count)
-        if count > 0, let start = one.baseAddress, let second = other.baseAddress {
-            let order = memcmp(start, second, count)
-            if order != 0 { return Int(order) }
-        }
-        return one.count - other.count
-    }
+    /// Whether somebody waits for segments to be dropped.
+    let isAsked = Atomic(false)
+    /// Who waits for room in the file system.
+    let shrinking = StateLock<Shrinking?>(nil)
 }
