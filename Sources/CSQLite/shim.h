@@ -37,8 +37,8 @@ static inline int csqlite_sync(sqlite3 *database) {
     return file->pMethods->xSync(file, CSQLITE_SYNC_DATA);
 }
 
-/// Between the database file of a connection and its own methods.
-struct csqlite_checkpoint_hook {
+/// Between a file of a connection and its own methods.
+struct csqlite_file_hook {
     sqlite3_io_methods methods;
     const sqlite3_io_methods *own;
     int most_unsynced, unsynced;
@@ -47,7 +47,7 @@ struct csqlite_checkpoint_hook {
 };
 
 static inline int csqlite_write(sqlite3_file *file, const void *bytes, int count, sqlite3_int64 offset) {
-    struct csqlite_checkpoint_hook *hook = (struct csqlite_checkpoint_hook *)file->pMethods;
+    struct csqlite_file_hook *hook = (struct csqlite_file_hook *)file->pMethods;
     int code = hook->own->xWrite(file, bytes, count, offset);
     if (code != SQLITE_OK) return code;
     hook->unsynced += count;
@@ -57,19 +57,20 @@ static inline int csqlite_write(sqlite3_file *file, const void *bytes, int count
 }
 
 static inline int csqlite_control(sqlite3_file *file, int what, void *value) {
-    const struct csqlite_checkpoint_hook *hook = (const struct csqlite_checkpoint_hook *)file->pMethods;
-    if (what == SQLITE_FCNTL_CKPT_DONE) hook->body(hook->context);
+    const struct csqlite_file_hook *hook = (const struct csqlite_file_hook *)file->pMethods;
+    if (what == SQLITE_FCNTL_CKPT_DONE && hook->body) hook->body(hook->context);
     return hook->own->xFileControl(file, what, value);
 }
 
-/// In each checkpoint of this connection, syncs the database after `most_unsynced` bytes, and calls `body` once all pages are
-/// written, and before any connection reads these from the database instead of the log. Once for a connection; the hook must
-/// outlive it. https://www.sqlite.org/c3ref/c_fcntl_begin_atomic_write.html#sqlitefcntlckptdone
-static inline int csqlite_hook_checkpoint(
-    sqlite3 *database, struct csqlite_checkpoint_hook *hook, int most_unsynced, void (*body)(void *context), void *context
+/// Syncs a file of this connection (SQLITE_FCNTL_FILE_POINTER or SQLITE_FCNTL_JOURNAL_POINTER) after `most_unsynced` bytes, and
+/// calls `body`, unless it is null, once a checkpoint has written all pages to the database, and before any connection reads these
+/// from there instead of the log. Once for a file; the hook must outlive the connection.
+/// https://www.sqlite.org/c3ref/c_fcntl_begin_atomic_write.html#sqlitefcntlckptdone
+static inline int csqlite_hook(
+    sqlite3 *database, int which, struct csqlite_file_hook *hook, int most_unsynced, void (*body)(void *context), void *context
 ) {
     sqlite3_file *file = 0;
-    int code = sqlite3_file_control(database, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    int code = sqlite3_file_control(database, "main", which, &file);
     if (code != SQLITE_OK) return code;
     if (!file || !file->pMethods) return SQLITE_MISUSE;
     hook->own = file->pMethods;

@@ -346,7 +346,7 @@ extension LogScan.Segment {
         var index = SegmentIndex()
         let part = LogSnapshot.Part(segment: self, range: SegmentHeader.byteCount..<end)
         _ = try LogSnapshot(start: .none, end: place, parts: [part])
-            .forEachFrame(while: { true }) { (frame, place) throws(LogDamage) in
+            .forEachFrame { (frame, place) throws(LogDamage) in
                 guard frame.kind == .commits else { return }
                 let commits = try CodedCommits(reading: frame.contents, at: frame.time)
                 index.note(commits, at: place.offset)

@@ -34,7 +34,7 @@ package struct LogSnapshot: Sendable {
     }
 
     func forEachFrame(
-        while goesOn: () -> Bool,
+        while goesOn: () -> Bool = { true },
         _ body: (_ frame: Frame.Found, _ place: LogPlace) throws(LogDamage) -> Void
     ) throws(StateError) -> LogPlace {
         var place = start

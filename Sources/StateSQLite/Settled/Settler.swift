@@ -48,11 +48,18 @@ final class Settler: @unchecked Sendable {
     private(set) var facts: SettledFacts
     /// Up to there the database is durable: the log is needed from there on.
     private var durable: LogPlace
-    /// Whether its files are on the disk as they are seen, and whether an error made that doubtful.
-    private var (isConfirmed, hasFailed) = (false, false)
-    /// Whether all of its pages were found where they belong since it was opened.
-    private var isChecked = false
+    private var trust = Trust()
 
+    /// What is known of the database since it was opened.
+    private struct Trust {
+        /// Whether its files are on the disk as they are seen, and whether an error made that doubtful.
+        var (isConfirmed, hasFailed) = (false, false)
+        /// Whether all of its pages were found where they belong.
+        var isChecked = false
+    }
+
+    /// Used by its thread only.
+    private lazy var memory = NewestChanges()
     private let untold = Untold()
     private let requests = Requests()
 
@@ -150,7 +157,7 @@ final class Settler: @unchecked Sendable {
         let end = tail.withLog { $0.syncedPlace }
         while facts.place < end {
             let stretch = tail.withLog { [facts] in $0.snapshot(from: facts.place) }
-            let slice = try SettledSlice(stretch, byteCount: options.sliceByteCount)
+            let slice = try SettledSlice(stretch, byteCount: options.sliceByteCount, in: memory)
             var next = facts
             next.place = slice.end
             next.revision = max(next.revision, slice.revision)
@@ -208,9 +215,9 @@ final class Settler: @unchecked Sendable {
         let opened: SettledDatabase
         if let database { opened = database } else { opened = try reopenedDatabase() }
         database = opened
-        if !isConfirmed {
-            try trying { () throws(SQLiteFailure) in try opened.confirm(wholly: hasFailed) }
-            isConfirmed = true
+        if !trust.isConfirmed {
+            try trying { () throws(SQLiteFailure) in try opened.confirm(wholly: trust.hasFailed) }
+            trust.isConfirmed = true
         }
         return opened
     }
@@ -223,7 +230,8 @@ final class Settler: @unchecked Sendable {
                 throw StateError.damaged(location.database, "it has less than was durable before")
             }
             facts = found
-            (isConfirmed, hasFailed, isChecked) = (false, true, false)
+            trust = Trust()
+            trust.hasFailed = true
             return opened
         } catch let failure as SQLiteFailure {
             throw StateError.cannotOpen(location.database, failure)
@@ -242,13 +250,13 @@ final class Settler: @unchecked Sendable {
         guard let database else { return }
         let plan = tail.withLog { [durable] in $0.planDrop(before: durable) }
         guard plan.count > 0 else { return }
-        if !isChecked {
+        if !trust.isChecked {
             // A count of rows does not see a damaged list of free pages, which would be written over.
             let fault = try trying { () throws(SQLiteFailure) in
                 try database.findFault(under: lock)
             }
             if let fault { throw StateError.damaged(location.database, fault) }
-            isChecked = true
+            trust.isChecked = true
         }
         if plan.floor > facts.floor, !tail.withLog({ $0.retention.isNone }) {
             facts.floor = plan.floor

@@ -10,7 +10,7 @@ package final class SQLiteConnection {
     let handle: OpaquePointer
     /// Held until the connection is closed: properties are released after the body of `deinit`.
     private let lock: OwnerLock?
-    private var checkpointHook: UnsafeMutablePointer<csqlite_checkpoint_hook>?
+    private var hooks: [UnsafeMutablePointer<csqlite_file_hook>] = []
 
     /// Opens the file at `path`, which must exist; reads and locks nothing yet.
     ///
@@ -50,7 +50,7 @@ package final class SQLiteConnection {
     // them.
     deinit {
         sqlite3_close(handle)
-        checkpointHook?.deallocate()
+        for hook in hooks { hook.deallocate() }
     }
 
     /// Another connection to the same file, for another thread.
@@ -124,10 +124,26 @@ package final class SQLiteConnection {
         _ context: UnsafeMutableRawPointer,
         _ body: @escaping @convention(c) (UnsafeMutableRawPointer?) -> Void
     ) throws(SQLiteFailure) {
-        precondition(checkpointHook == nil, "the connection has a hook already")
-        let hook = UnsafeMutablePointer<csqlite_checkpoint_hook>.allocate(capacity: 1)
-        checkpointHook = hook
-        let code = csqlite_hook_checkpoint(handle, hook, Int32(byteCount), body, context)
+        try hook(.database, byteCount, body, context)
+    }
+
+    /// Syncs a file after so many bytes that are written to it, so that a commit of others does not wait
+    /// for all of a large transaction; once for a file.
+    ///
+    /// - Throws: SQLite's error; nothing is synced in pieces then.
+    func syncPieces(of file: File, each byteCount: Int) throws(SQLiteFailure) {
+        try hook(file, byteCount, nil, nil)
+    }
+
+    private func hook(
+        _ file: File,
+        _ byteCount: Int,
+        _ body: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?,
+        _ context: UnsafeMutableRawPointer?
+    ) throws(SQLiteFailure) {
+        let hook = UnsafeMutablePointer<csqlite_file_hook>.allocate(capacity: 1)
+        hooks.append(hook)
+        let code = csqlite_hook(handle, file.rawValue, hook, Int32(byteCount), body, context)
         guard code == SQLITE_OK else { throw failure(code, during: "hook") }
     }
 
