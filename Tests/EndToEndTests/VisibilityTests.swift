@@ -60,7 +60,8 @@ final class VisibilityWorlds {
             let text = plain(connection.received[start...])
             guard row.hasAmounts else { return text }
             // Many digits are a time or an epoch to `plain`, also behind a point.
-            return text.replacing(/([0-9]+|TIME|EPOCH)(\.([0-9]+|TIME|EPOCH))?(e-[0-9]+)?/, with: "N")
+            let amount = /([0-9]+|TIME|EPOCH)(\.([0-9]+|TIME|EPOCH))?(e-[0-9]+)?/
+            return text.replacing(amount, with: "N")
         }
 
         /// Bytes without what differs between any two daemons: epoch, places, processes, times, and marks.
