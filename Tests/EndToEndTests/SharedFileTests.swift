@@ -137,6 +137,33 @@ struct SharedFileTests {
         _ = squatter.wait()
     }
 
+    @Test(.enabled(if: isInstalled("strace"), "strace is not installed"))
+    func `bounded: no commit waits for what others have written to the file system`() throws {
+        let trace = directory.path(of: "trace")
+        let daemon = try start(
+            launcher: [
+                "strace", "-D", "-f", "-qq", "--decode-pids=comm", "-e", "trace=syncfs", "-o",
+                trace,
+            ]
+        )
+        let client = try daemon.connect()
+        try client.set(bytes("1"), for: "app/a")
+        try asUser("mkdir ../d/made; for n in {1..40}; do echo $n > made/$n; done")
+        #expect(try eventually { try client.value(for: "app/made/40") != nil })
+        for number in 1...40 {
+            #expect(try eventually { try client.value(for: Key("app/made/\(number)")) != nil })
+        }
+        try daemon.stop()
+        // strace(1) ends a little later: `1234<sync> syncfs(15) = 0`.
+        let callers = {
+            String(decoding: try readFile(trace), as: UTF8.self).split(separator: "\n")
+                .map { String($0.prefix { $0 != ">" }) }
+        }
+        #expect(try eventually { try callers().contains { $0.hasSuffix("<sync") } })
+        let found = try callers()
+        #expect(!found.contains { $0.hasSuffix("<commit") }, "\(found)")
+    }
+
     @Test func `a directory that only root can open is locked across PID namespaces`() throws {
         chmod(directory.path(of: "d"), 0o700)
         let owner = try RunningCommand(
