@@ -237,6 +237,8 @@ int clinux_sync_file_system(int descriptor) {
     return fsync_volume_np(descriptor, SYNC_VOLUME_FULLSYNC | SYNC_VOLUME_WAIT);
 }
 
+void clinux_begin_writing(int descriptor) { (void)descriptor; }
+
 int clinux_allocate(int descriptor, off_t byte_count) {
     struct stat status;
     if (fstat(descriptor, &status) != 0) return errno;

@@ -90,6 +90,8 @@ void clinux_drop_pages(int descriptor) { posix_fadvise(descriptor, 0, 0, POSIX_F
 
 int clinux_sync_file_system(int descriptor) { return syncfs(descriptor); }
 
+void clinux_begin_writing(int descriptor) { sync_file_range(descriptor, 0, 0, SYNC_FILE_RANGE_WRITE); }
+
 int clinux_rename(
     int from_directory, const char *from, int to_directory, const char *to, unsigned flags) {
     return renameat2(from_directory, from, to_directory, to, flags);

@@ -1,7 +1,7 @@
 import CLinux
 import StatePlatform
 
-/// The holders of locks by flock(2), as listed in `/proc/locks`.
+/// The holders of locks by flock(2), as listed in `/proc/locks` and `/proc/PID/fdinfo`.
 package enum FileLocks {
     /// The processes that hold a lock of an opened file or directory.
     ///
@@ -11,21 +11,54 @@ package enum FileLocks {
     package static func holders(of descriptor: Int32) -> [Int32] {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { return [] }
-        let (exact, similar) = holders(of: status)
+        let (exact, similar) = holders(of: status, in: text(of: "/proc/locks"))
         return exact.isEmpty ? similar : exact
+    }
+
+    /// Whether a process has open what holds a lock of an opened file or directory.
+    ///
+    /// `/proc/locks` names the process that took a lock. It may have ended, and another may have its
+    /// number now, while a child that it has left has the open file.
+    ///
+    /// Returns nil if this process may not know (proc_pid_fdinfo(5)): only root may ask about the
+    /// processes of others.
+    ///
+    /// - Complexity: O(*n*) in the files that the process has open.
+    package static func isHeld(_ descriptor: Int32, by pid: Int32) -> Bool? {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { return nil }
+        guard let directory = opendir("/proc/\(pid)/fdinfo") else {
+            return errno == ENOENT ? false : nil
+        }
+        defer { closedir(directory) }
+        while let entry = readdir(directory) {
+            let name = withUnsafeBytes(of: entry.pointee.d_name) {
+                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            guard Int32(name) != nil else { continue }
+            let (exact, similar) = holders(of: status, in: text(of: "/proc/\(pid)/fdinfo/\(name)"))
+            if !exact.isEmpty || !similar.isEmpty { return true }
+        }
+        return false
     }
 
     /// The same for the file at `path`; empty if there is no file, and on file systems whose device
     /// stat(2) does not report.
     package static func holders(of path: String) -> [Int32] {
         var status = stat()
-        return lstat(path, &status) == 0 ? holders(of: status).exact : []
+        guard lstat(path, &status) == 0 else { return [] }
+        return holders(of: status, in: text(of: "/proc/locks")).exact
     }
 
-    private static func holders(of status: stat) -> (exact: [Int32], similar: [Int32]) {
+    /// The holders by the lines of `/proc/locks`, or of a file below `/proc/PID/fdinfo`; those with
+    /// the same device and inode, and those with the same inode.
+    private static func holders(
+        of status: stat,
+        in text: String
+    ) -> (exact: [Int32], similar: [Int32]) {
         var exact: [Int32] = []
         var similar: [Int32] = []
-        for line in text(of: "/proc/locks").split(separator: "\n") {
+        for line in text.split(separator: "\n") {
             let words = line.split(separator: " ")
             guard let start = words.firstIndex(of: "FLOCK"), words.count > start + 4,
                 let pid = Int32(words[start + 3])

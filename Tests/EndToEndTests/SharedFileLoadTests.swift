@@ -49,6 +49,53 @@ struct SharedFileLoadTests {
         try body()
     }
 
+    /// What clients meet who write one key after the other for two seconds.
+    private struct Load {
+        /// How long a write takes, on average.
+        var mean = Duration.zero
+        /// The most that the commit thread has computed between two writes.
+        var longestWork = Duration.zero
+    }
+
+    private func load() throws -> Load {
+        let client = try daemon.connect()
+        let (start, thread) = (ContinuousClock.now, try commitThread())
+        var (load, count, before) = (Load(), 0, try work(of: thread))
+        while ContinuousClock.now - start < .seconds(2) {
+            let began = ContinuousClock.now
+            try client.set([1], for: Key("load/\(count % 100)"))
+            load.mean += ContinuousClock.now - began
+            poll(nil, 0, 5)
+            let now = try work(of: thread)
+            load.longestWork = max(load.longestWork, now - before)
+            (before, count) = (now, count + 1)
+        }
+        load.mean /= count
+        return load
+    }
+
+    /// Whether the commit thread has had next to nothing to do for half a second.
+    private func isAtRest() throws -> Bool {
+        let thread = try commitThread()
+        let before = try work(of: thread)
+        poll(nil, 0, 500)
+        return try work(of: thread) - before < .milliseconds(20)
+    }
+
+    private func commitThread() throws -> String {
+        let tasks = "/proc/\(daemon.pid)/task"
+        let thread = try runCommand("ls", [tasks]).lines.first { task in
+            try readFile("\(tasks)/\(task)/comm").starts(with: Array("commit".utf8))
+        }
+        return "\(tasks)/\(try #require(thread))"
+    }
+
+    /// How long a thread has computed so far: the first number of its `schedstat`.
+    private func work(of thread: String) throws -> Duration {
+        let text = String(decoding: try readFile("\(thread)/schedstat"), as: UTF8.self)
+        return .nanoseconds(try #require(text.split(separator: " ").first.flatMap { Int64($0) }))
+    }
+
     /// The longest of some writes of keys, one after the other.
     private func slowest(of count: Int, _ name: (Int) -> String) throws -> Duration {
         let client = try daemon.connect()
@@ -118,6 +165,21 @@ struct SharedFileLoadTests {
         #expect(
             try eventually(within: .seconds(60)) { try client.value(for: "app/touched") != nil }
         )
+        // However often: the commits of others have most of the time.
+        #expect(try eventually(within: .seconds(60)) { try isAtRest() })
+        let idle = try load()
+        try whileUser(repeats: "chdir \"d/many\"; while (1) { utime undef, undef, 1..\(count) }") {
+            let busy = try load()
+            #expect(busy.mean - idle.mean < .milliseconds(25), "\(busy) \(idle)")
+        }
+        // Directories that come and go cost nothing for the files that are beside them.
+        let line =
+            "while (1) { for (1..40) { mkdir \"d/x$_\" } for (1..40) { rmdir \"d/x$_\" } select(undef, undef, undef, 0.02) }"
+        #expect(try eventually(within: .seconds(60)) { try isAtRest() })
+        try whileUser(repeats: line) {
+            let busy = try load()
+            #expect(busy.longestWork < .milliseconds(50), "\(busy)")
+        }
         try asUser("mv d/many in/many")
         var removing = Duration.zero
         let isRemoved = try eventually(within: .seconds(60)) {

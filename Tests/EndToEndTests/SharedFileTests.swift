@@ -137,6 +137,66 @@ struct SharedFileTests {
         _ = squatter.wait()
     }
 
+    @Test
+    func
+        `a lock whose holder has left it to its child keeps no daemon away, whoever has its number now`()
+        throws
+    {
+        try directory.write(
+            "exec 9<d; flock 9 & wait; echo $! > holder; exec sleep 1000",
+            to: "squat"
+        )
+        // The user's lock names a process that has ended; then one of root gets its number.
+        let line = """
+            cd '\(directory.path)'; touch holder; chown \(user.uid) holder squat
+            setpriv --reuid=\(user.uid) --regid=\(user.gid) --clear-groups bash squat &
+            trap 'kill $(jobs -p)' EXIT
+            until [ -s holder ]; do sleep 0.01; done; read number < holder
+            for try in {1..100}; do
+                echo $((number - 1)) > /proc/sys/kernel/ns_last_pid; sleep 1000 &
+                [ $! = $number ] && break; kill $!
+            done
+            [ $! = $number ] && ! flock -n d true && echo held
+            read end
+            """
+        let holder = try RunningCommand("bash", ["-c", line].map { Array($0.utf8) })
+        defer {
+            holder.closeInput()
+            _ = holder.wait()
+        }
+        #expect(try holder.nextLine() == "held")
+        let daemon = try start()
+        try daemon.connect().set(bytes("1"), for: "app/a")
+        #expect(try readFile(directory.path(of: "d/a")) == bytes("1"))
+    }
+
+    @Test(.enabled(if: isInstalled("strace"), "strace is not installed"))
+    func `bounded: no commit waits for what others have written to the file system`() throws {
+        let trace = directory.path(of: "trace")
+        let daemon = try start(
+            launcher: [
+                "strace", "-D", "-f", "-qq", "--decode-pids=comm", "-e", "trace=syncfs", "-o",
+                trace,
+            ]
+        )
+        let client = try daemon.connect()
+        try client.set(bytes("1"), for: "app/a")
+        try asUser("mkdir ../d/made; for n in {1..40}; do echo $n > made/$n; done")
+        #expect(try eventually { try client.value(for: "app/made/40") != nil })
+        for number in 1...40 {
+            #expect(try eventually { try client.value(for: Key("app/made/\(number)")) != nil })
+        }
+        try daemon.stop()
+        // strace(1) ends a little later: `1234<sync> syncfs(15) = 0`.
+        let callers = {
+            String(decoding: try readFile(trace), as: UTF8.self).split(separator: "\n")
+                .map { String($0.prefix { $0 != ">" }) }
+        }
+        #expect(try eventually { try callers().contains { $0.hasSuffix("<sync") } })
+        let found = try callers()
+        #expect(!found.contains { $0.hasSuffix("<commit") }, "\(found)")
+    }
+
     @Test func `a directory that only root can open is locked across PID namespaces`() throws {
         chmod(directory.path(of: "d"), 0o700)
         let owner = try RunningCommand(

@@ -29,6 +29,32 @@ struct FileContainerLeftTests {
 
     private func shell(_ line: String) throws { try stage.directory.shell(line) }
 
+    // MARK: A start that fails
+
+    @Test mutating func `files that a start has made are gone if the store cannot be written then`()
+        throws
+    {
+        try stage.set("app/x", "one")
+        try start("f", keys: "app/y")
+        #expect(try stage.fileValues() == [:])
+        let faults = try Faults(below: stage.directory.path(of: "data"))
+        let error = #expect(throws: StateError.self) {
+            try start("d") { step in
+                // The files are made, and the record of that is next.
+                if step == 0 { faults.fail(.write, .lasting) }
+            }
+        }
+        #expect(faults.failedCount > 0, "\(String(describing: error))")
+        #expect(try stage.directory.fileValues() == [:])
+        faults.heal()
+        // What somebody makes of the directory meanwhile counts.
+        try start("f", keys: "app/y")
+        try stage.set("app/x", "two")
+        try start("d")
+        #expect(stage.values() == ["app/x": "two"])
+        #expect(try stage.fileValues() == ["app/x": "two"])
+    }
+
     // MARK: Away as its keys leave
 
     @Test(arguments: ["e", nil])

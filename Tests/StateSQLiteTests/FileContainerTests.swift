@@ -159,6 +159,38 @@ struct FileContainerTests {
         try next.set("app/k1", "2")
     }
 
+    /// The inodes of the directories that this process watches, of any test.
+    private func watchedInodes() throws -> Set<String> {
+        // proc_pid_fdinfo(5): `inotify wd:1 ino:7ef82a sdev:800001 …`.
+        let lines = try runCommand("grep", ["-rhs", "^inotify", "/proc/\(getpid())/fdinfo"]).lines
+        return Set(
+            lines.compactMap { line in
+                line.split(separator: " ").first { $0.hasPrefix("ino:") }
+                    .flatMap { UInt64($0.dropFirst(4), radix: 16) }.map { "\($0)" }
+            }
+        )
+    }
+
+    @Test
+    func `bounded: a start looks for directories to watch no further than names are looked at`()
+        throws
+    {
+        var limits = Limits()
+        limits.fileCount = 20
+        let directory = try TemporaryDirectory()
+        try directory.shell("mkdir d; cd d; for n in $(seq 100); do mkdir -p $n/in; done")
+        let stage = try FileContainerStage(directory, limits: limits)
+        #expect(stage.notices("it has more than 20 names"))
+        let inodes = Set(
+            try runCommand("find", [directory.path(of: "d"), "-printf", "%i\n"]).lines
+        )
+        #expect(inodes.count == 201)
+        let count = try withExtendedLifetime(stage) {
+            try watchedInodes().intersection(inodes).count
+        }
+        #expect((1...21).contains(count), "\(count)")
+    }
+
     @Test func `more than a transaction may hold is taken over bit by bit, at the start and later`()
         throws
     {

@@ -388,6 +388,10 @@ void clinux_drop_pages(int descriptor);
 /// -1 with errno.
 int clinux_sync_file_system(int descriptor);
 
+/// Begins to write a file to its disk, so that a later sync of it is short (sync_file_range(2)). Nothing
+/// is durable by that. On Darwin it does nothing.
+void clinux_begin_writing(int descriptor);
+
 enum { CLINUX_RENAME_NOREPLACE = 1, CLINUX_RENAME_EXCHANGE = 2 };
 int clinux_rename(
     int from_directory, const char *from, int to_directory, const char *to, unsigned flags

@@ -201,8 +201,9 @@ extension FileDirectory {
         after nanoseconds: Int64 = FileWatcher.quietNanoseconds
     ) {
         for path in paths {
-            known[path, default: KnownFile(stamp: .none)].stamp = .none
-            known[path]?.isDoubtful = true
+            var file = known[path] ?? KnownFile(stamp: .none)
+            (file.stamp, file.isDoubtful) = (.none, true)
+            known[path] = file
         }
         watcher.note(paths.map { FileWatcher.Place(path: $0) }, after: nanoseconds)
     }

@@ -33,26 +33,41 @@ final class FileDirectory {
     private let locks: [DirectoryLock]
     let watcher: FileWatcher
     let obstacles: FileObstacles
-    var limits: Limits
+    var limits: Limits {
+        didSet { watcher.limitNames(to: limits.fileCount) }
+    }
     let edits: EditOrder
     /// The mode of a file that replaces none; nil if the mode of the directory decides.
     let newFileMode: mode_t?
     private let keyOf: (FilePath) -> Key?
     private let report: (FilePath, StateError) -> Void
 
+    /// What was taken from the watcher and not returned yet.
+    private struct Taken {
+        /// Places that may have changed, or were found in directories.
+        var places: [(path: FilePath, isWritten: Bool)] = []
+        /// Places in directories that may have changed: what is known there, and below, comes next.
+        var unvisited: [FilePath] = []
+        /// The directories in which new files are looked for then.
+        var listing: Listing?
+        /// Whether the watcher has more.
+        var isCut = false
+
+        var isEmpty: Bool { places.isEmpty && unvisited.isEmpty && listing == nil }
+    }
+
     /// The file from which each entry was last read, or to which it was written.
-    var known: [FilePath: KnownFile] = [:]
+    var known = PathTable<KnownFile>()
     /// Whether there were more names than the limit, so that some were not read.
     private var isPartial = false
     /// Whether the number of names fell below the limit again; what was removed meanwhile is
     /// unknown.
     private var isWholeAgain = false
-    /// Places that were taken from the watcher, or found in directories, and not returned yet.
-    private var backlog: [(path: FilePath, isWritten: Bool)] = []
-    /// The directories whose files come after ``backlog``.
-    private var listing: Listing?
+    private var taken = Taken()
+    /// What is not durable yet.
+    var syncs = FileSyncs()
     /// Files that commands wait for, which are being looked at, and since when.
-    private var wanted: (paths: Set<FilePath>, since: Int64) = ([], 0)
+    var wanted: (paths: Set<FilePath>, since: Int64) = ([], 0)
 
     /// Begins to watch the directory; nothing is read yet.
     ///
@@ -87,7 +102,11 @@ final class FileDirectory {
         self.newFileMode = newFileMode
         self.keyOf = keyOf
         self.report = report
-        watcher = try FileWatcher(tree, directoryLimit: directoryLimit)
+        watcher = try FileWatcher(
+            tree,
+            directoryLimit: directoryLimit,
+            nameLimit: limits.fileCount
+        )
     }
 
     deinit { watcher.stop() }
@@ -110,16 +129,19 @@ final class FileDirectory {
         var names: FileTree.Names?
         var place = FilePath.root
         let includesRoot: Bool
+        /// Whether files that are known already are left out.
+        let isOfNew: Bool
         /// The files that were found, until they are taken.
         var paths: [FilePath] = []
         /// New files that an earlier process left behind.
         var leftovers: [FilePath] = []
-        /// The directories that were listed.
-        var listed: [FilePath] = []
+        /// How many directories were listed.
+        var listedCount = 0
         var nameCount = 0
 
-        init(_ directories: [FilePath]) {
+        init(_ directories: [FilePath], isOfNew: Bool = false) {
             (rest, includesRoot) = (directories, directories.contains(.root))
+            self.isOfNew = isOfNew
         }
 
         var hasMore: Bool { names != nil || !rest.isEmpty }
@@ -136,9 +158,14 @@ final class FileDirectory {
     /// If there are more names than the limit, the rest is not read; the complete directory is
     /// refused and read again later.
     private func advance(_ listing: inout Listing, upTo count: Int) {
-        let end = listing.nameCount + listing.listed.count + min(count, .max >> 1)
-        while listing.nameCount + listing.listed.count < end, listing.hasMore {
-            do throws(FileFailure) { try step(&listing) } catch  where error.code == E2BIG {
+        let end = listing.nameCount + listing.listedCount + min(count, .max >> 1)
+        while listing.nameCount + listing.listedCount < end, listing.hasMore {
+            do throws(FileFailure) {
+                guard let listed = try step(&listing) else { continue }
+                listing.listedCount += 1
+                // There may be more names than the limit.
+                if !listed.isRoot { noteListed(listed) }
+            } catch  where error.code == E2BIG {
                 refuse(.root, StateError(.storage, error.sentence))
                 isPartial = true
                 let place = FileWatcher.Place(path: .root, isTree: true, isWritten: false)
@@ -150,22 +177,28 @@ final class FileDirectory {
                 refuse(listing.place, StateError(.storage, error.sentence))
             }
         }
-        guard !listing.hasMore else { return }
-        // A key whose file a directory is in the way of stays refused: only an obstacle of the
-        // directory itself is gone.
-        for path in listing.listed where obstacles[path]?.code == .storage {
-            obstacles.remove(path)
-        }
-        if listing.includesRoot, isPartial { (isPartial, isWholeAgain) = (false, true) }
+        guard !listing.hasMore, listing.includesRoot else { return }
+        noteListed(.root)
+        if isPartial { (isPartial, isWholeAgain) = (false, true) }
+    }
+
+    /// A directory can be listed.
+    ///
+    /// A key whose file a directory is in the way of stays refused: only an obstacle of the
+    /// directory itself is gone.
+    private func noteListed(_ directory: FilePath) {
+        if obstacles[directory]?.code == .storage { obstacles.remove(directory) }
     }
 
     /// Opens the next directory, or takes the next name of the one that is open.
-    private func step(_ listing: inout Listing) throws(FileFailure) {
+    ///
+    /// - Returns: The directory if it has no more names.
+    private func step(_ listing: inout Listing) throws(FileFailure) -> FilePath? {
         guard let names = listing.names else {
-            guard let next = listing.rest.popLast() else { return }
+            guard let next = listing.rest.popLast() else { return nil }
             listing.place = next
             listing.names = try FileTree.Names(tree.directory(next))
-            return
+            return nil
         }
         let directory = listing.place
         let next: (name: [UInt8], isDirectory: Bool)?
@@ -175,7 +208,7 @@ final class FileDirectory {
         }
         guard let (name, isDirectory) = next else {
             listing.names = nil
-            return listing.listed.append(directory)
+            return directory
         }
         listing.nameCount += 1
         guard listing.nameCount <= limits.fileCount else {
@@ -185,10 +218,11 @@ final class FileDirectory {
         if isDirectory, FileName.isOfKey(name) {
             if path.mayHoldKeys { listing.rest.append(path) }
         } else if FileName.isOfKey(name) {
-            listing.paths.append(path)
+            if !listing.isOfNew || known[path] == nil { listing.paths.append(path) }
         } else if !isDirectory, tree.isTemporary(name) {
             listing.leftovers.append(path)
         }
+        return nil
     }
 
     /// Returns true once after the number of names fell below the limit again.
@@ -199,30 +233,38 @@ final class FileDirectory {
 
     // MARK: The places that may have changed
 
-    /// Whether more places are taken than were returned.
-    var hasMore: Bool { !backlog.isEmpty || listing != nil }
+    /// Whether there are more places than were returned.
+    var hasMore: Bool { !taken.isEmpty || taken.isCut }
+
+    /// Whether all places that were taken from the watcher were returned, and nothing waits to be
+    /// durable.
+    var isSettled: Bool { taken.isEmpty && !syncs.isPending }
 
     /// Some of the places that may have changed and are quiet now, and whether bytes were written
     /// there; more are taken from the watcher when all of them were returned.
     ///
     /// Files that commands wait for are the first.
     ///
-    /// - Complexity: O(*n*) in `count`, and in the names of one directory; and in the known files
-    ///   if everything below some directory may have changed.
+    /// - Complexity: O(*n*) in `count`, and in the known files directly in one directory.
     func takeDue(upTo count: Int = .max) -> [(path: FilePath, isWritten: Bool)] {
-        let (first, since) = watcher.takeWanted()
-        wanted = (Set(first), since)
-        if !hasMore { takeFromWatcher() }
-        if var listing {
+        let asked = watcher.takeWanted(upTo: count)
+        let first = asked.paths.filter { !wanted.paths.contains($0) }
+        if wanted.paths.isEmpty { wanted.since = asked.since }
+        wanted.paths.formUnion(first)
+        takeSynced()
+        if taken.isEmpty { takeFromWatcher(upTo: count) }
+        taken.isCut = taken.isCut || asked.isCut
+        if taken.places.count < count { visit(upTo: count) }
+        if taken.unvisited.isEmpty, taken.places.count < count, var listing = taken.listing {
             advance(&listing, upTo: count)
-            backlog += listing.paths.map { ($0, false) }
+            taken.places += listing.paths.map { ($0, false) }
             listing.paths = []
-            self.listing = listing.hasMore ? listing : nil
+            taken.listing = listing.hasMore ? listing : nil
         }
-        let taken = backlog.suffix(count)
-        backlog.removeLast(taken.count)
+        let due = Array(taken.places.suffix(count))
+        taken.places.removeLast(due.count)
         var places: [FilePath: Bool] = [:]
-        for (path, isWritten) in taken where !wanted.paths.contains(path) {
+        for (path, isWritten) in due where !wanted.paths.contains(path) {
             places[path] = isWritten || places[path] ?? false
         }
         if FileWatcher.lookNanoseconds != nil { postpone(&places) }
@@ -237,49 +279,59 @@ final class FileDirectory {
 
     /// Returns a place later that ``takeDue(upTo:)`` has returned.
     func putBack(_ path: FilePath, isWritten: Bool) {
-        backlog.append((path, isWritten))
+        taken.places.append((path, isWritten))
         wanted.paths.remove(path)
     }
 
     /// Has every file returned, instead of those that were taken.
     func takeAll() {
-        backlog = []
-        listing = Listing([.root])
+        (taken.places, taken.unvisited) = ([], [])
+        taken.listing = Listing([.root])
     }
 
     /// The places that are due, as the watcher has them, and those that were taken before.
     func takePlaces() -> [FileWatcher.Place] {
-        let (due, failures) = watcher.takeDue()
-        for (path, error) in failures { report(path, error) }
-        defer { (backlog, listing) = ([], nil) }
-        return due + backlog.map { FileWatcher.Place(path: $0.path, isWritten: $0.isWritten) }
-            + (listing?.directories ?? []).map { FileWatcher.Place(path: $0, isTree: true) }
+        let due = takePlaces(upTo: .max)
+        defer { taken = Taken() }
+        let directories = taken.unvisited + (taken.listing?.directories ?? [])
+        return due + taken.places.map { FileWatcher.Place(path: $0.path, isWritten: $0.isWritten) }
+            + directories.map { FileWatcher.Place(path: $0, isTree: true) }
     }
 
     /// What was returned was looked at, and what was found is recorded.
     func finishLook() {
         watcher.finishLook(at: wanted.paths, since: wanted.since)
         wanted.paths = []
-        if !hasMore { watcher.finishLook() }
+        if isSettled { watcher.finishLook() }
     }
 
-    private func takeFromWatcher() {
-        let places = takePlaces()
+    /// Takes places from the watcher, and reports the directories that it cannot watch.
+    private func takePlaces(upTo count: Int) -> [FileWatcher.Place] {
+        let (due, failures, isCut) = watcher.takeDue(upTo: count)
+        for (path, error) in failures { report(path, error) }
+        taken.isCut = isCut
+        return due
+    }
+
+    private func takeFromWatcher(upTo count: Int) {
+        let places = takePlaces(upTo: count)
+        taken.places = places.map { ($0.path, $0.isWritten) }
         let trees = Set(places.lazy.filter(\.isTree).map(\.path))
-        backlog = places.map { ($0.path, $0.isWritten) }
         guard !trees.isEmpty else { return }
-        // Somebody who makes directories one by one causes a check of all known files each time:
-        // that must not allocate.
-        let isIn: (FilePath) -> Bool = { path in
-            trees.count <= 16
-                ? trees.contains(where: path.isBelow)
-                : path.ancestors.contains { trees.contains($0) }
+        let tops = trees.filter { !$0.ancestors.contains(where: trees.contains) }
+        taken.unvisited = Array(tops)
+        taken.listing = Listing(taken.unvisited, isOfNew: true)
+    }
+
+    /// Takes what is known in directories that may have changed.
+    private func visit(upTo count: Int) {
+        for _ in 0..<count {
+            guard let place = taken.unvisited.popLast() else { return }
+            if known[place] != nil || obstacles[place] != nil {
+                taken.places.append((place, false))
+            }
+            taken.unvisited += known.children(of: place).union(obstacles.children(of: place))
         }
-        for path in known.keys where isIn(path) { backlog.append((path, false)) }
-        for path in obstacles.all.keys where known[path] == nil && isIn(path) {
-            backlog.append((path, false))
-        }
-        listing = Listing(trees.filter { !$0.ancestors.contains(where: trees.contains) })
     }
 
     // MARK: What is there
@@ -316,7 +368,8 @@ final class FileDirectory {
                 obstacles.remove(path)
             }
             let file = KnownFile(stamp: read.stamp, digest: ValueDigest(value))
-            let before = known.updateValue(file, forKey: path)
+            let before = known[path]
+            known[path] = file
             return FoundFile(path: path, key: key, value: value, status: read, before: before)
         } catch {
             refuse(path, error)
@@ -344,7 +397,8 @@ final class FileDirectory {
     }
 
     private func forget(_ path: FilePath, _ key: Key) -> FoundFile? {
-        guard let before = known.removeValue(forKey: path) else { return nil }
+        guard let before = known[path] else { return nil }
+        known[path] = nil
         return FoundFile(path: path, key: key, value: nil, status: nil, before: before)
     }
 
@@ -353,7 +407,9 @@ final class FileDirectory {
     /// A user may make any number of directories in which there are none: those hold no keys.
     private func holdsKeys(_ path: FilePath) -> Bool {
         var listing = Listing([path])
-        for _ in 0..<1_000 where listing.hasMore && listing.paths.isEmpty { try? step(&listing) }
+        for _ in 0..<1_000 where listing.hasMore && listing.paths.isEmpty {
+            _ = try? step(&listing)
+        }
         return !listing.paths.isEmpty
     }
 
@@ -367,12 +423,6 @@ final class FileDirectory {
     /// Refuses writes to the place from now on.
     func refuse(_ path: FilePath, _ error: StateError) {
         if obstacles.put(error, at: path) { report(path, error) }
-    }
-
-    /// Makes the names in the directories of `paths` durable.
-    func syncParents(of paths: some Sequence<FilePath>) {
-        let walk = tree.walk()
-        for parent in Set(paths.map(\.parent)).sorted() { try? walk.directory(parent).sync() }
     }
 
     /// Waits until nobody has changed a file for the quiet time, for at most a second.

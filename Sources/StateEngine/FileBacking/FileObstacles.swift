@@ -7,13 +7,18 @@ final class FileObstacles: Sendable {
     /// One that is not kept is found when it is written.
     static let limit = 10_000
 
-    private let state = StateLock<[FilePath: StateError]>([:])
+    private let state = StateLock(PathTable<StateError>())
 
     /// Everything, in no order.
-    var all: [FilePath: StateError] { state.withLock { $0 } }
+    var all: [FilePath: StateError] { state.withLock { $0.all } }
 
     /// The obstacle at `path` itself.
     subscript(path: FilePath) -> StateError? { state.withLock { $0[path] } }
+
+    /// The paths directly in a directory that are obstructed, or below which others are.
+    func children(of directory: FilePath) -> Set<FilePath> {
+        state.withLock { $0.children(of: directory) }
+    }
 
     /// The obstacle at `path` or on the path to it.
     func onTheWay(to path: FilePath) -> StateError? {
@@ -33,7 +38,9 @@ final class FileObstacles: Sendable {
         state.withLock { obstacles in
             guard obstacles.count < FileObstacles.limit || path.isRoot || obstacles[path] != nil
             else { return false }
-            return obstacles.updateValue(error, forKey: path) != error
+            let before = obstacles[path]
+            obstacles[path] = error
+            return before != error
         }
     }
 

@@ -20,6 +20,8 @@ struct WatchingWork {
     fileprivate var rest: [(path: FilePath, isUnsure: Bool)] = []
     /// Watches below what has departed; nil until everything that arrived is watched.
     fileprivate var left: [Int32]?
+    /// How many names were read, and may be.
+    fileprivate var names = (count: 0, limit: 0)
     /// Whether all of the directory is looked at later because some of it cannot be watched.
     fileprivate var isPartial = false
 
@@ -33,7 +35,7 @@ extension FileWatcher {
 
     /// Does the next piece of the work.
     ///
-    /// - Complexity: O(*n*) in the names of at most 256 directories.
+    /// - Complexity: O(*n*) in the names of at most 256 directories, up to the limit of names.
     func advance(_ work: inout WatchingWork) {
         guard work.isBegun || begin(&work) else { return }
         for _ in 0..<FileWatcher.pieceCount {
@@ -46,7 +48,7 @@ extension FileWatcher {
     }
 
     private func begin(_ work: inout WatchingWork) -> Bool {
-        (work.arrivals, work.departures) = state.withLock { state in
+        (work.arrivals, work.departures, work.names.limit) = state.withLock { state in
             let departures = state.departures
             state.departures = []
             if !departures.isEmpty, !state.unwatched.isEmpty {
@@ -54,11 +56,11 @@ extension FileWatcher {
                     $0.key.isRoot || !FileWatcher.has(departures, $0.key)
                 }
             }
-            return (state.arrivals, departures)
+            return (state.arrivals, departures, state.nameLimit)
         }
         guard !work.arrivals.isEmpty || !work.departures.isEmpty else { return false }
         work.round += 1
-        (work.isBegun, work.left, work.isPartial) = (true, nil, false)
+        (work.isBegun, work.left, work.isPartial, work.names.count) = (true, nil, false, 0)
         work.rest = work.arrivals.map { ($0.key, $0.value.isUnsure) }
         return true
     }
@@ -108,12 +110,18 @@ extension FileWatcher {
             switch try watch(path, in: work.round) {
             case .failed(let cause): return fail(path, cause, &work)
             case .isFull:
+                // Nothing else could be watched either.
+                work.rest = []
                 let cause = "there are more than \(directoryLimit) directories"
                 return fail(.root, cause, &work)
             case .known where !isUnsure: return
             case .new, .known: break
             }
-            try tree.forEachName(in: path) { name, isDirectory in
+            try tree.forEachName(in: path) { (name, isDirectory) throws(FileFailure) in
+                guard work.names.count < work.names.limit else {
+                    throw FileFailure(tooManyNames: work.names.limit)
+                }
+                work.names.count += 1
                 let below = path.appending(name)
                 if isDirectory, FileName.isOfKey(name), below.mayHoldKeys {
                     work.rest.append((below, isUnsure))
@@ -123,6 +131,8 @@ extension FileWatcher {
             // A missing directory needs no watch. One that others may change is refused when it is
             // read.
             state.withLock { $0.unwatched[path] = nil }
+        } catch  where error.code == E2BIG {
+            fail(.root, "there are more than \(work.names.limit) names (limits.files)", &work)
         } catch {
             fail(path, error.sentence, &work)
         }

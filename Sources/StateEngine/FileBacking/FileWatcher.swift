@@ -45,6 +45,8 @@ final class FileWatcher: Sendable {
         var departures: Set<FilePath> = []
         /// The directories that could not be watched.
         var unwatched: [FilePath: Unwatched] = [:]
+        /// At most so many names are read to find the directories.
+        var nameLimit: Int
     }
 
     /// Why a directory is not watched.
@@ -91,18 +93,28 @@ final class FileWatcher: Sendable {
     /// Makes the thread check again.
     private let bell: Int32
     private let isStopping = Atomic(false)
-    let state = StateLock(State())
+    let state: StateLock<State>
     /// Held while reading events, so that they are recorded before another thread reads more;
     /// no directory is opened meanwhile.
     let reading = StateLock(())
     private let thread = WorkerThread(name: "files")
 
     /// Watches a directory and everything below it; whatever happens from then on is noticed.
+    ///
+    /// - Parameters:
+    ///   - tree: The directory.
+    ///   - directoryLimit: At most so many directories are watched; the others are looked at every
+    ///     5 s.
+    ///   - nameLimit: At most so many names are read to find them.
+    /// - Throws: ``StateError/Code/storage`` if the system gives no queue of events.
+    /// - Complexity: O(*n*) in the names, up to that limit.
     init(
         _ tree: FileTree,
-        directoryLimit: Int = FileWatcher.directoryLimit
+        directoryLimit: Int,
+        nameLimit: Int
     ) throws(StateError) {
         (self.tree, self.directoryLimit) = (tree, directoryLimit)
+        state = StateLock(State(nameLimit: nameLimit))
         queue = FileWatcher.makeQueue()
         bell = clinux_eventfd()
         guard queue >= 0, bell >= 0 else {
@@ -122,6 +134,9 @@ final class FileWatcher: Sendable {
         close(bell)
     }
 
+    /// From the next walk through the directories on.
+    func limitNames(to count: Int) { state.withLock { $0.nameLimit = count } }
+
     func start() { thread.start { self.run() } }
 
     /// Ends the thread; nothing is reported afterwards.
@@ -137,18 +152,29 @@ final class FileWatcher: Sendable {
         wake()
     }
 
-    /// The places that are due now, and directories that cannot be watched, once each.
-    func takeDue() -> (places: [Place], failures: [(FilePath, StateError)]) {
+    /// Has the commit thread look.
+    func wakeForLook() { state.withLock { $0.wake }() }
+
+    /// Some of the places that are due now, whether there are more, and directories that cannot be
+    /// watched, once each.
+    func takeDue(
+        upTo count: Int
+    ) -> (places: [Place], failures: [(FilePath, StateError)], isCut: Bool) {
         let now = clinux_monotonic_nanoseconds()
         return state.withLock { state in
-            let places = state.due.values.filter { $0.time <= now }.map(\.place)
+            var (places, isCut): ([Place], Bool) = ([], false)
+            for (place, time) in state.due.values where time <= now {
+                isCut = places.count >= count
+                if isCut { break }
+                places.append(place)
+            }
             for place in places {
                 state.due[place.path] = nil
                 state.taken[place.path] = place
             }
             let unreported = state.unwatched.filter { !$0.value.isReported }
             for path in unreported.keys { state.unwatched[path]?.isReported = true }
-            return (places, unreported.map { ($0.key, $0.value.error) })
+            return (places, unreported.map { ($0.key, $0.value.error) }, isCut)
         }
     }
 
@@ -160,12 +186,14 @@ final class FileWatcher: Sendable {
     /// Files that commands wait for: they are looked at before the other places, of which others
     /// may have made very many, and which may be in directories that are not watched yet.
     ///
-    /// - Returns: The files, and a time for ``finishLook(at:since:)``.
-    func takeWanted() -> (paths: [FilePath], since: Int64) {
+    /// - Returns: Some of the files, a time for ``finishLook(at:since:)``, and whether there are
+    ///   more.
+    func takeWanted(upTo count: Int) -> (paths: [FilePath], since: Int64, isCut: Bool) {
         let now = clinux_monotonic_nanoseconds()
         return state.withLock { state in
             var paths: [FilePath] = []
             for (path, lookedAt) in state.wanted where lookedAt == nil {
+                guard paths.count < count else { return (paths, now, true) }
                 if let due = state.due[path] {
                     guard due.time <= now, !due.place.isTree else { continue }
                     state.due[path] = nil
@@ -173,7 +201,7 @@ final class FileWatcher: Sendable {
                 }
                 paths.append(path)
             }
-            return (paths, now)
+            return (paths, now, false)
         }
     }
 
@@ -318,14 +346,19 @@ final class FileWatcher: Sendable {
         }
     }
 
-    /// Checks the directories that cannot be watched, and tries again to watch them.
+    /// Checks the directories that cannot be watched, and tries again to watch them, unless as many
+    /// are watched as may be: then it only has everything looked at.
     private func probe(_ next: inout Int64) {
         let now = clinux_monotonic_nanoseconds()
         guard now >= next else { return }
         next = now + FileWatcher.probeNanoseconds
-        state.withLock { state in
-            for path in state.unwatched.keys { state.arrive(path, isUnsure: true) }
+        let isFull = state.withLock { state in
+            let isFull =
+                state.unwatched[.root] != nil && state.directories.count >= directoryLimit
+            for path in state.unwatched.keys where !isFull { state.arrive(path, isUnsure: true) }
+            return isFull
         }
+        if isFull { add([Place(path: .root, isTree: true, isWritten: false)], after: 0) }
     }
 
     /// Has everything looked at, where the system reports no edits.

@@ -6,7 +6,7 @@ import CLinux
 /// It is done in pieces, between which others commit. Until it is done, the earlier state of the
 /// files counts if the directory was lost: a commit must record what each file holds.
 struct DirectoryComparison {
-    private(set) var known: [FilePath: KnownFile] = [:]
+    private(set) var known = PathTable<KnownFile>()
     /// When it begins even if files are still changing, on the monotonic clock; nil if no
     /// comparison is due.
     private(set) var deadline: Int64?
@@ -20,7 +20,7 @@ struct DirectoryComparison {
     var isDue: Bool { deadline != nil }
 
     /// Keeps the known state of the files of a directory that is no longer used.
-    mutating func keep(_ known: [FilePath: KnownFile]) {
+    mutating func keep(_ known: PathTable<KnownFile>) {
         // If the directory is back but not compared yet, less is known of it.
         if deadline == nil { self.known = known }
     }

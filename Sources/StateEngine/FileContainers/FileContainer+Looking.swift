@@ -42,20 +42,32 @@ extension FileContainer {
     /// - Returns: What differs; the rest is found later.
     func takeFound(_ room: inout ReadingRoom) -> [FoundFile] {
         guard let files else { return [] }
-        let due = files.takeDue(upTo: ReadingRoom.fileCount)
-        if files.takeWholeAgain() {
-            // Removals while not all of it was read are found by comparing all.
-            compareAll()
-            files.watcher.note([FileWatcher.Place(path: .root, isTree: true)], after: 0)
-            return []
-        }
-        let places = due.filter { isNamed($0.path) }
-        guard !places.isEmpty else { return [] }
-        let isMany = places.count > 8
+        var found: [FoundFile] = []
+        repeat {
+            let due = files.takeDue(upTo: ReadingRoom.placeCount)
+            if files.takeWholeAgain() {
+                // Removals while not all of it was read are found by comparing all.
+                compareAll()
+                files.watcher.note([FileWatcher.Place(path: .root, isTree: true)], after: 0)
+                break
+            }
+            // What is only listed takes time, too.
+            if due.isEmpty { room.notePlace() }
+            find(due.filter { isNamed($0.path) }, files, &room, &found)
+        } while files.hasMore && !room.isFull
+        // Order matters: what was read is durable before it is adopted.
+        return files.synced(found) { room.isLate }
+    }
+
+    private func find(
+        _ places: [(path: FilePath, isWritten: Bool)],
+        _ files: FileDirectory,
+        _ room: inout ReadingRoom,
+        _ found: inout [FoundFile]
+    ) {
         let known = places.lazy.map(\.path).filter { files.known[$0] != nil }
         let removed = Set(known.filter(files.isAbsent))
         let pause = pauseOfRemovals(removed.count, files)
-        var found: [FoundFile] = []
         for (path, isWritten) in places {
             guard !room.isFull else {
                 files.putBack(path, isWritten: isWritten)
@@ -72,7 +84,7 @@ extension FileContainer {
                 files.watcher.note([place], after: pause)
                 continue
             }
-            guard let file = files.look(at: path, isWritten: isWritten, syncs: !isMany) else {
+            guard let file = files.look(at: path, isWritten: isWritten, syncs: false) else {
                 if files.known[path] == nil { problems.accept(path) }
                 continue
             }
@@ -85,10 +97,6 @@ extension FileContainer {
             room.noteFound(file.value)
             found.append(file)
         }
-        guard !found.isEmpty else { return [] }
-        // Order matters: what was read is durable before it is adopted.
-        if isMany { files.tree.syncAll() } else { files.syncParents(of: found.map(\.path)) }
-        return found
     }
 
     /// How long removed files wait, in nanoseconds: removing a directory with all its files removes
@@ -96,13 +104,14 @@ extension FileContainer {
     private func pauseOfRemovals(_ count: Int, _ files: FileDirectory) -> Int64 {
         guard count > 0 else { return 0 }
         let now = clinux_monotonic_nanoseconds()
-        let rest: Int64 = count > 16 ? 500_000_000 : 100_000_000
-        let since = removalsHeldSince ?? now
+        var held = heldRemovals ?? (since: now, count: 0)
+        held.count += count
+        let rest: Int64 = held.count > 16 ? 500_000_000 : 100_000_000
         // Without events, they count as removed when the first look finds it.
-        let removedAt = FileWatcher.lookNanoseconds == nil ? files.watcher.removedAt : since
+        let removedAt = FileWatcher.lookNanoseconds == nil ? files.watcher.removedAt : held.since
         let pause = max(removedAt, now - rest) + rest - now
-        removalsHeldSince = pause > 0 ? since : nil
-        return now - since < 5_000_000_000 ? pause : 0
+        heldRemovals = pause > 0 ? held : nil
+        return now - held.since < 5_000_000_000 ? pause : 0
     }
 
     /// Returns true if the name of a file is that of a key that lives here; otherwise refuses it,

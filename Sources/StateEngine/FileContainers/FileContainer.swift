@@ -45,8 +45,8 @@ final class FileContainer: @unchecked Sendable {
     var adopting: [FilePath: Adopted] = [:]
     var unpublished: [FilePath: Unpublished] = [:]
     var comparison = DirectoryComparison()
-    /// When removed files began to wait for the rest of the directory.
-    var removalsHeldSince: Int64?
+    /// When removed files began to wait for the rest of the directory, and how many were seen since.
+    var heldRemovals: (since: Int64, count: Int)?
     var retry = Retry()
     /// Files that are tried again now.
     var retried: [FilePath] = []

@@ -6,7 +6,8 @@ extension FileContainers {
     /// Adopts edits of files that are quiet, checks whether the directories are in their places,
     /// and tries again what has failed.
     ///
-    /// All of that is done in pieces of about 50 ms, between which others commit.
+    /// All of that is done in pieces of a few milliseconds. Others have twice as long between them:
+    /// whoever may write to a directory can make work without end.
     func look() {
         guard let keyspace = keyspace.withLock({ $0 }) else { return }
         if let limits = takeReload() { reload(limits, keyspace) }
@@ -20,10 +21,8 @@ extension FileContainers {
             hasMore = hasMore || container.hasMore
         }
         looks.firstContainer = (first + 1) % containers.count
-        if hasMore {
-            looks.next = clinux_monotonic_nanoseconds() + 5_000_000
-            wake(at: looks.next)
-        }
+        looks.next = clinux_monotonic_nanoseconds() + max(2 * room.elapsed, 5_000_000)
+        if hasMore || room.isOver { wake(at: looks.next) }
         wakeForRetries()
     }
 
@@ -33,6 +32,7 @@ extension FileContainers {
         _ room: inout ReadingRoom
     ) {
         container.checkPlace(wake)
+        guard !room.isFull else { return }
         retry(container, keyspace, &room)
         if container.comparison.isDue {
             rescan(container, keyspace, &room)
@@ -100,7 +100,7 @@ extension FileContainers {
         // What was adopted is committed first, with what others have written meanwhile.
         guard !container.isAdopting(after: keyspace.revision) else { return }
         adopt(comparePiece(of: container, files, keyspace, &room), of: container, into: keyspace)
-        guard !files.hasMore, container.comparison.missing?.isEmpty ?? false else { return }
+        guard files.isSettled, container.comparison.missing?.isEmpty ?? false else { return }
         container.comparison.end()
         container.problems.recover()
         // What was written meanwhile is in no file yet.
@@ -117,19 +117,25 @@ extension FileContainers {
     ) -> [FoundFile] {
         let stored = keyspace.revision
         var found: [FoundFile] = []
-        for (path, isWritten) in files.takeDue(upTo: ReadingRoom.fileCount) {
-            guard !room.isFull else {
-                files.putBack(path, isWritten: isWritten)
-                continue
+        repeat {
+            let due = files.takeDue(upTo: ReadingRoom.placeCount)
+            if due.isEmpty { room.notePlace() }
+            for (path, isWritten) in due {
+                guard !room.isFull else {
+                    files.putBack(path, isWritten: isWritten)
+                    continue
+                }
+                room.notePlace()
+                guard let file = difference(at: path, container, files, keyspace, stored, &room)
+                else { continue }
+                found.append(file)
             }
-            room.notePlace()
-            guard let file = difference(at: path, container, files, keyspace, stored, &room)
-            else { continue }
-            found.append(file)
-        }
-        if !files.hasMore {
+        } while files.hasMore && !room.isFull
+        found = files.synced(found) { room.isLate }
+        if files.isSettled {
             var missing = container.comparison.missing ?? keys(of: container, in: keyspace)
-            while !room.isFull, let key = missing.popLast() {
+            var (removed, directories): ([FoundFile], Set<FilePath>) = ([], [])
+            while !room.isFull, directories.count < 8, let key = missing.popLast() {
                 room.notePlace()
                 // It may be known from before, and be gone.
                 let path = try? key.bytes.withBorrowed(container.keys.path)
@@ -138,11 +144,12 @@ extension FileContainers {
                     continue
                 }
                 room.noteFound(nil)
-                found.append(file)
+                removed.append(file)
+                directories.insert(file.path.parent)
             }
             container.comparison.missing = missing
+            found += files.syncedRemovals(removed)
         }
-        if !found.isEmpty { files.tree.syncAll() }
         return found
     }
 
@@ -184,8 +191,7 @@ extension FileContainers {
             else { continue }
             found.append(file)
         }
-        if !found.isEmpty { files.tree.syncAll() }
-        return found
+        return files.syncedAtStart(found)
     }
 
     /// Reads a file; nil if it agrees with its entry, or is none of a key.

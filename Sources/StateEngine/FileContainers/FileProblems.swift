@@ -75,8 +75,8 @@ final class FileProblems: Sendable {
     /// Logs that another daemon may use the directory.
     func noteUnknownOwner() {
         log(
-            "the directory \(location) is locked by a process of another PID namespace, which may be "
-                + "another daemon: give each daemon a directory of its own"
+            "the directory \(location) is locked by a process of another PID namespace or user, which "
+                + "may be another daemon: give each daemon a directory of its own"
         )
     }
 
@@ -117,9 +117,6 @@ final class FileProblems: Sendable {
         if state.withLock({ exchange(&$0.failure, error) }) { log(error.message) }
         return StateError(error.code, "\(error.message); nothing was committed")
     }
-
-    /// Why nothing can be written to the directory now; nil if that is not known.
-    var failure: StateError? { state.withLock { $0.failure } }
 
     /// Allows another try after a failure.
     func allowWrites() { state.withLock { $0.failure = nil } }

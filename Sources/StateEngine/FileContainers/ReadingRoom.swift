@@ -15,17 +15,21 @@ struct ReadingRoom {
     /// The number of places that were looked at.
     private var placeCount = 0
     private let limit: Int
-    /// When others may commit at the latest, on the monotonic clock.
-    private let end = clinux_monotonic_nanoseconds() + ReadingRoom.nanoseconds
+    /// When it began, on the monotonic clock.
+    private let start = clinux_monotonic_nanoseconds()
 
     /// A commit of so many bytes takes about 0.1 s, which is how long others wait for it.
     private static let standard = 16 << 20
-    /// So many small files are adopted in one commit, and so many places are taken for one look.
-    static let fileCount = 1_024
-    /// Looking takes so long at most, and the time for one file more.
-    private static let nanoseconds: Int64 = 50_000_000
+    /// So many places are taken at once.
+    static let placeCount = 16
+    /// Looking takes so long, unless few places were looked at.
+    private static let nanoseconds: Int64 = 3_000_000
+    /// Looking and syncing take so long at most, and the time for one file more: the disk may be
+    /// slow.
+    private static let longestNanoseconds: Int64 = 20_000_000
     /// At a start so much is compared before clients are served, and the rest afterwards.
     private static let readLimit = 1 << 30
+    private static let startCount = 1_024
 
     /// - Parameters:
     ///   - limits: Those of the keyspace.
@@ -40,14 +44,27 @@ struct ReadingRoom {
     /// Whether the rest has to wait; the first place is always looked at, to say what is wrong
     /// with it.
     var isFull: Bool {
-        byteCount > limit || foundCount >= ReadingRoom.fileCount || isOver
+        byteCount > limit || isOver
     }
 
     /// Whether the time is over, and something was done in it.
-    var isOver: Bool { placeCount > 0 && clinux_monotonic_nanoseconds() >= end }
+    var isOver: Bool {
+        guard placeCount > 0 else { return false }
+        return isLate
+            || placeCount >= ReadingRoom.placeCount && elapsed >= ReadingRoom.nanoseconds
+    }
+
+    /// Whether no other file is synced.
+    var isLate: Bool { elapsed >= ReadingRoom.longestNanoseconds }
+
+    /// How long it has been open, in nanoseconds.
+    var elapsed: Int64 { clinux_monotonic_nanoseconds() - start }
 
     /// The same as ``isFull`` for a start, when nobody else can commit.
-    var isFullAtStart: Bool { byteCount > limit || readByteCount > ReadingRoom.readLimit }
+    var isFullAtStart: Bool {
+        byteCount > limit || foundCount >= ReadingRoom.startCount
+            || readByteCount > ReadingRoom.readLimit
+    }
 
     mutating func noteRead(_ value: [UInt8]?) { readByteCount += value?.count ?? 0 }
 

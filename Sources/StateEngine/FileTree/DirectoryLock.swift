@@ -9,8 +9,10 @@ import StateSystem
 /// may write there, and it ends with the process. But whoever may read the directory may take the
 /// lock. So a lock that is held only by users who are neither root nor this process's does not
 /// count: otherwise any of them could keep a daemon from starting. `/proc/locks` lists the
-/// processes that hold one, except those of other PID namespaces. A lock that none of the listed
-/// processes holds counts only if nobody else can open the directory.
+/// processes that took one, except those of other PID namespaces. A user's process may take one and
+/// end, while its child keeps it: then a process of root may get its number. So a process counts
+/// only if it has the lock itself, by `/proc/PID/fdinfo`. If nobody can be asked, the lock counts
+/// only if nobody else can open the directory.
 final class DirectoryLock {
     private let descriptor: Int32
     /// Whether a process that cannot be named holds the lock: another daemon, or just a reader.
@@ -34,7 +36,8 @@ final class DirectoryLock {
         switch DirectoryLock.owner(afterLocking: opened) {
         case .nobody: return
         case .process(let pid): owner = "process \(pid)"
-        case .unknown where DirectoryLock.isClosed(opened): owner = "another process"
+        case .unknown(let pid) where DirectoryLock.isClosed(opened):
+            owner = pid.map { "process \($0)" } ?? "another process"
         case .unknown:
             isHeldByUnknown = true
             return
@@ -53,22 +56,29 @@ final class DirectoryLock {
         /// Nobody, or nobody who counts.
         case nobody
         case process(pid_t)
-        /// Of another PID namespace.
-        case unknown
+        /// Of another PID namespace, or a process that this one may not ask about.
+        case unknown(pid_t?)
     }
 
     /// Takes the lock, unless somebody has it.
     private static func owner(afterLocking descriptor: Int32) -> Owner {
+        var owner = Owner.unknown(nil)
         // The holder may have released it before it was asked for.
         for _ in 0..<3 {
             guard flock(descriptor, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK else {
                 return .nobody
             }
             let holders = FileLocks.holders(of: descriptor)
-            if let pid = holders.first(where: isTrusted) { return .process(pid) }
-            if !holders.isEmpty { return .nobody }
+            if !holders.isEmpty { owner = .nobody }
+            for pid in holders where isTrusted(pid) {
+                guard let isHeld = FileLocks.isHeld(descriptor, by: pid) else {
+                    owner = .unknown(pid)
+                    continue
+                }
+                if isHeld { return .process(pid) }
+            }
         }
-        return .unknown
+        return owner
     }
 
     /// Whether only root and this process's user can open a directory, and so lock it.

@@ -9,8 +9,8 @@ extension FileTree {
         case unstable
     }
 
-    /// Reads the value in a file of at most `limit` bytes, and makes what was read durable if
-    /// `syncs` is true.
+    /// Reads the value in a file of at most `limit` bytes, and makes what was read durable; if
+    /// `syncs` is false, it only begins to, for ``sync(_:as:)``.
     ///
     /// - Throws: ``StateError`` if it is not a regular file, too large, or cannot be read.
     func contents(
@@ -79,11 +79,35 @@ extension FileTree {
                 throw FileFailure("read", path)
             }
         }
-        if syncs, clinux_sync(file) != 0 { throw FileFailure("fsync", path) }
+        if !syncs {
+            clinux_begin_writing(file)
+        } else if clinux_sync(file) != 0 {
+            throw FileFailure("fsync", path)
+        }
         guard try FileTree.isUnchanged(file, path, before), count == Int(before.stamp.byteCount)
         else { return .unstable }
         bytes.removeLast()
         return .value(bytes, before)
+    }
+
+    /// Makes a file durable that was read with a status.
+    ///
+    /// - Returns: False if it was changed or replaced since.
+    func sync(_ path: FilePath, as read: FileStatus) throws(FileFailure) -> Bool {
+        let parent: Directory
+        do throws(FileFailure) { parent = try directory(path.parent) } catch
+            where error.code == ENOENT || error.code == ENOTDIR
+        { return false }
+        let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC
+        let file = FilePath.withCString(path.name) { openat(parent.descriptor, $0, flags) }
+        guard file >= 0 else {
+            if errno == ENOENT || errno == ELOOP { return false }
+            throw FileFailure("openat", path)
+        }
+        defer { close(file) }
+        guard try FileTree.isUnchanged(file, path, read) else { return false }
+        guard clinux_sync(file) == 0 else { throw FileFailure("fsync", path) }
+        return true
     }
 
     /// Whether an open file is the one that was checked, unchanged since; its link count is covered

@@ -122,9 +122,6 @@ final class FileTree: Sendable {
     /// is not noticed.
     func walk() -> FileTree { FileTree(walking: self) }
 
-    /// Makes everything durable that was written to the file system.
-    func syncAll() { clinux_sync_file_system(root.descriptor) }
-
     private static func ownPrefix(of prefixes: [[UInt8]]) -> [UInt8] {
         prefixes[0] + Array(String(UInt64.random(in: 0...UInt64.max), radix: 36).utf8)
     }
