@@ -378,7 +378,8 @@ package final class StateLog {
     /// A file for a later segment, which ``LogSpare/prepare()`` makes on any thread and
     /// ``offer(_:)`` takes; nil if there are enough.
     package func planSpare() -> LogSpare.Plan? {
-        guard !spares.contains(where: { $0.byteCount == wantedByteCount }) else { return nil }
+        let count = spares.count { $0.byteCount == wantedByteCount }
+        guard count < (wasFullSoon ? StateLog.spareLimit : 1) else { return nil }
         var header = SegmentHeader(epoch: epoch, number: 0)
         header.generation = life.number
         defer { nextSlot += 1 }

@@ -65,7 +65,7 @@ final class Settler: @unchecked Sendable {
 
     private let thread = WorkerThread(name: "settling")
     private let wakeup = BlockingSemaphore()
-    private let isEnding = Atomic(false)
+    private let spares: SparePreparer
 
     init(
         _ database: SettledDatabase,
@@ -78,6 +78,7 @@ final class Settler: @unchecked Sendable {
         (self.database, self.facts, self.lock) = (database, facts, lock)
         (self.files, self.tail, self.options) = (files, tail, options)
         (location, durable) = (database.location, facts.place)
+        spares = SparePreparer(tail)
         status.withLock { $0.settledRevision = facts.revision }
     }
 
@@ -88,19 +89,22 @@ final class Settler: @unchecked Sendable {
             clinux_schedule_as_batch()
             run()
         }
+        spares.start()
     }
 
     var currentStatus: SettlingStatus { status.withLock { $0 } }
 
     /// Has it look whether there is something to do.
-    func wake() { wakeup.signal() }
+    func wake() {
+        wakeup.signal()
+        spares.wake()
+    }
 
     private func run() {
         var wait: Int64?
         while true {
             wakeup.wait(nanoseconds: wait)
-            guard !isEnding.load(ordering: .acquiring) else { return finishShrinking() }
-            prepareSpare()
+            guard !requests.isEnding.load(ordering: .acquiring) else { return finishShrinking() }
             if requests.isAsked.exchange(false, ordering: .acquiring) { try? settle() }
             finishShrinking()
             let proof = tail.proveLast()
@@ -119,13 +123,6 @@ final class Settler: @unchecked Sendable {
         // If it fails, the log keeps everything meanwhile.
         do { try settle() } catch { return 1_000_000_000 }
         return rest()
-    }
-
-    private func prepareSpare() {
-        guard let plan = tail.withLog({ $0.planSpare() }), let spare = try? plan.prepare() else {
-            return
-        }
-        tail.withLog { $0.offer(spare) }
     }
 
     // MARK: Settling
@@ -367,11 +364,12 @@ final class Settler: @unchecked Sendable {
 
     // MARK: The end
 
-    /// Ends the thread; settles nothing.
+    /// Ends the threads; settles nothing.
     func end() {
-        isEnding.store(true, ordering: .releasing)
+        requests.isEnding.store(true, ordering: .releasing)
         wakeup.signal()
         thread.join()
+        spares.end()
     }
 
     /// Settles everything and begins another life, which no copy made before has; the thread has ended.
@@ -425,6 +423,45 @@ private final class Requests: Sendable {
 
     /// Whether somebody waits for segments to be dropped.
     let isAsked = Atomic(false)
+    let isEnding = Atomic(false)
     /// Who waits for room in the file system.
     let shrinking = StateLock<Shrinking?>(nil)
+}
+
+/// Prepares files for later segments of a log, on a thread of its own: a commit that finds none has to
+/// make one, and settling takes longer than a segment lasts.
+private final class SparePreparer: Sendable {
+    private let tail: LogTail
+    private let thread = WorkerThread(name: "log files")
+    private let wakeup = BlockingSemaphore()
+    private let isEnding = Atomic(false)
+
+    init(_ tail: LogTail) { self.tail = tail }
+
+    func start() {
+        thread.start { [self] in
+            clinux_schedule_as_batch()
+            while !isEnding.load(ordering: .acquiring) {
+                // If it fails, the next segment tries again.
+                if !prepare() { wakeup.wait() }
+            }
+        }
+    }
+
+    /// - Returns: Whether one was prepared, and another may be wanted.
+    private func prepare() -> Bool {
+        guard let plan = tail.withLog({ $0.planSpare() }), let spare = try? plan.prepare() else {
+            return false
+        }
+        tail.withLog { $0.offer(spare) }
+        return true
+    }
+
+    func wake() { wakeup.signal() }
+
+    func end() {
+        isEnding.store(true, ordering: .releasing)
+        wakeup.signal()
+        thread.join()
+    }
 }
