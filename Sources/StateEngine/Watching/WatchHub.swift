@@ -92,10 +92,7 @@ package final class WatchHub {
         group.watchers.remove(watcher)
         guard group.watchers.isEmpty else { return }
         groups[name] = nil
-        if let payer = group.payer {
-            payer.allowance.groupCount -= 1
-            if payer.allowance.groupCount == 0 { allowances[payer.subject.uid] = nil }
-        }
+        group.payer?.allowance.groupCount -= 1
         switch pattern.kind {
         case .glob: globs.remove(group, under: pattern.literal)
         case .prefix where pattern.literal.isEmpty: everything.removeAll { $0 === group }
@@ -122,7 +119,11 @@ package final class WatchHub {
     func publish(_ batch: CommitBatch, in core: KeyspaceCore) {
         if !allowances.isEmpty {
             let now = clinux_monotonic_nanoseconds()
-            for allowance in allowances.values { allowance.refill(at: now) }
+            for (uid, allowance) in allowances {
+                allowance.refill(at: now)
+                // Who ends the last glob still has to pay its debt.
+                if allowance.groupCount == 0, allowance.isFull(at: now) { allowances[uid] = nil }
+            }
         }
         var index = 0
         for item in batch.items {
