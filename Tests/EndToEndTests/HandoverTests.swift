@@ -247,6 +247,22 @@ struct HandoverTests {
         #expect(try new.ask("UNSUBSCRIBE").shown == #"push["unsubscribe", "news", 1]"#)
     }
 
+    @Test func `a subscriber for whom messages wait too long is disconnected, not left with a gap`()
+        throws
+    {
+        let (reader, writer) = try (modern(), manager.connect())
+        let globs = (0..<200).map { "__keyspace@0__:*a*a*b\($0)" }.joined(separator: " ")
+        try reader.send("PSUBSCRIBE __keyspace@0__:* \(globs)")
+        _ = try reader.next(201)
+        let pairs = (0..<20_000).map { "k\($0) 1" }.joined(separator: " ")
+        #expect(try writer.ask("MSET \(pairs)") == .simple("OK"))
+        try manager.restart()
+        let told = try reader.rest().map { $0.elements?[2].textValue }
+        #expect(told.count < 20_000)
+        #expect(told == (0..<told.count).map { "__keyspace@0__:k\($0)" })
+        #expect(try writer.ask("PING") == .simple("PONG"))
+    }
+
     @Test func `copies that clients keep are declared void after the restart`() throws {
         let writer = try manager.connect()
         _ = try writer.ask("MSET a 1 b 1 c 1")

@@ -70,6 +70,32 @@ package struct LiteralTable<Element: AnyObject> {
         }
     }
 
+    /// Whether the literal of anything is `name`.
+    ///
+    /// - Complexity: O(*n*) in the bytes of the name.
+    package func hasAny(under name: Bytes) -> Bool {
+        guard name.count < countsByLength.count, countsByLength[name.count] > 0 else {
+            return false
+        }
+        return hasAny(LiteralHash(of: name).value, name)
+    }
+
+    /// Whether the literal of anything is a prefix of `name`.
+    ///
+    /// - Complexity: O(*n*) in the bytes of the name.
+    package func hasAny(atStartOf name: Bytes) -> Bool {
+        var hash = LiteralHash()
+        for length in 0..<min(name.count + 1, countsByLength.count) {
+            if length > 0 { hash.take(name[length - 1]) }
+            if countsByLength[length] > 0, hasAny(hash.value, name.slice(0, length)) { return true }
+        }
+        return false
+    }
+
+    private func hasAny(_ hash: Int, _ literal: Bytes) -> Bool {
+        byHash[hash]?.contains { $0.literal.withUnsafeBytes(literal.isEqual) } ?? false
+    }
+
     private func forEach(_ hash: Int, _ literal: Bytes, _ body: (Element) -> Void) {
         guard let groups = byHash[hash] else { return }
         for group in groups where group.literal.withUnsafeBytes(literal.isEqual) {

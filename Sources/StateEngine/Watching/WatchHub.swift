@@ -136,10 +136,7 @@ package final class WatchHub {
 
     private func remove(_ crowd: Crowd, _ name: CrowdName) {
         crowds[name] = nil
-        if let payer = crowd.payer {
-            payer.allowance.crowdCount -= 1
-            if payer.allowance.crowdCount == 0 { allowances[payer.subject.uid] = nil }
-        }
+        crowd.payer?.allowance.crowdCount -= 1
         switch name.kind {
         case .glob: globs.remove(crowd, under: name.literal)
         case .prefix where name.literal.isEmpty: everything.removeAll { $0 === crowd }
@@ -154,7 +151,11 @@ package final class WatchHub {
     func publish(_ batch: CommitBatch, in core: KeyspaceCore) {
         if !allowances.isEmpty {
             let now = clinux_monotonic_nanoseconds()
-            for allowance in allowances.values { allowance.refill(at: now) }
+            for (uid, allowance) in allowances {
+                allowance.refill(at: now)
+                // Who ends the last glob still has to pay its debt.
+                if allowance.crowdCount == 0, allowance.isFull(at: now) { allowances[uid] = nil }
+            }
         }
         var index = 0
         for item in batch.items {

@@ -8,16 +8,14 @@
 enum Glob {
     /// Whether `text` matches; takes the steps of that from `left`, which may become negative.
     ///
-    /// - Complexity: O(*n* + *m*) in the bytes of pattern and text, times *m* / 64 for segments
-    ///   longer than 64 bytes.
+    /// - Complexity: as ``GlobSearch/matches(_:_:)``.
     static func matches(_ pattern: Bytes, _ text: Bytes, counting left: inout Int) -> Bool {
         let limit = 4 * (pattern.count + text.count) + 64
         var steps = limit
         let found = backtrack(pattern, text, &steps)
         left -= limit - steps
         if let found { return found }
-        left -= GlobSearch.stepCount(pattern, text)
-        return GlobSearch.matches(pattern, text)
+        return GlobSearch.matches(pattern, text, counting: &left)
     }
 
     /// Whether `pattern` matches; nil if that took more than `steps`.
@@ -38,7 +36,7 @@ enum Glob {
             } else if let last = retry {
                 // A class that does not match was read completely, too.
                 if p < pattern.count, pattern[p] == UInt8(ascii: "[") {
-                    steps -= GlobClass(pattern, after: p).end - p
+                    steps -= GlobClass.end(pattern, after: p) - p
                 }
                 p = last.pattern
                 t = last.text + 1
@@ -73,17 +71,20 @@ enum Glob {
 /// As in Redis, a class without `]` ends with the pattern, a `]` may end a range, and an escaped
 /// byte does not begin one.
 struct GlobClass {
+    /// One for each byte.
+    typealias Bits = InlineArray<4, UInt64>
+
     /// The index after the class.
     let end: Int
-    private let isNegated: Bool
-    private let bits: InlineArray<4, UInt64>
+    /// The bytes that it matches.
+    let bits: Bits
 
     /// Reads the class whose `[` is at `start`.
     init(_ pattern: Bytes, after start: Int) {
         var index = start + 1
-        isNegated = index < pattern.count && pattern[index] == UInt8(ascii: "^")
+        let isNegated = index < pattern.count && pattern[index] == UInt8(ascii: "^")
         if isNegated { index += 1 }
-        var words = InlineArray<4, UInt64>(repeating: 0)
+        var words = Bits(repeating: 0)
         while index < pattern.count, pattern[index] != UInt8(ascii: "]") {
             var (low, high) = (pattern[index], pattern[index])
             if low == UInt8(ascii: "\\"), index + 1 < pattern.count {
@@ -93,18 +94,45 @@ struct GlobClass {
                 high = pattern[index + 2]
                 index += 2
             }
+            index += 1
+            guard low != high else {
+                words[Int(low >> 6)] |= 1 << UInt64(low & 63)
+                continue
+            }
             let (first, last) = (Int(min(low, high)), Int(max(low, high)))
             for number in first / 64...last / 64 {
                 words[number] |= GlobClass.word(number, first, last)
             }
-            index += 1
         }
+        if isNegated { for number in words.indices { words[number] = ~words[number] } }
         bits = words
         end = min(index + 1, pattern.count)
     }
 
+    /// The index after the class whose `[` is at `start`.
+    static func end(_ pattern: Bytes, after start: Int) -> Int {
+        var index = start + 1
+        if index < pattern.count, pattern[index] == UInt8(ascii: "^") { index += 1 }
+        while index < pattern.count, pattern[index] != UInt8(ascii: "]") {
+            if pattern[index] == UInt8(ascii: "\\"), index + 1 < pattern.count {
+                index += 1
+            } else if index + 2 < pattern.count, pattern[index + 1] == UInt8(ascii: "-") {
+                index += 2
+            }
+            index += 1
+        }
+        return min(index + 1, pattern.count)
+    }
+
     func contains(_ byte: UInt8) -> Bool {
-        (bits[Int(byte >> 6)] >> UInt64(byte & 63) & 1 == 1) != isNegated
+        bits[Int(byte >> 6)] >> UInt64(byte & 63) & 1 == 1
+    }
+
+    /// Those of an element that matches one byte.
+    static func bits(of byte: UInt8) -> Bits {
+        var bits = Bits(repeating: 0)
+        bits[Int(byte >> 6)] = 1 << UInt64(byte & 63)
+        return bits
     }
 
     /// The bits from `first` to `last` of 256 that are in word `number`, which has at least one of

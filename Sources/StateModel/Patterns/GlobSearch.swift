@@ -4,63 +4,65 @@
 /// end, and each of the others is searched for after the one before it: the leftmost match is
 /// always good enough. The search keeps, as one bit each, how many elements of the segment match
 /// the text that ends here (Baeza-Yates and Gonnet, "A new approach to text searching", 1992), so
-/// each byte of the text costs one step for 64 elements.
+/// each byte of the text costs one step for 64 elements. Which elements a byte matches is found when
+/// the text has it: a short text has few different bytes, and classes for all 256 would take longer
+/// than everything else.
 package struct GlobSearch: ~Copyable {
     private let pattern: Bytes
     /// The number of words of bits for the longest segment.
     private let wordCount: Int
     /// For each byte, the elements of the segment that match it, `wordCount` words each.
     private let masks: UnsafeMutableBufferPointer<UInt64>
+    /// For each byte, the last segment that its mask is of.
+    private let segments: UnsafeMutableBufferPointer<Int>
+    /// The bytes that each element of the segment matches, 256 bits each.
+    private let elements: UnsafeMutableBufferPointer<GlobClass.Bits>
     private let state: UnsafeMutableBufferPointer<UInt64>
-    /// Elements that match any byte.
-    private let any: UnsafeMutableBufferPointer<UInt64>
+    /// How many segments were searched for.
+    private var segmentCount = 0
+    /// About how many steps of the simple algorithm it has taken as long as.
+    private var stepCount = 0
 
     /// Whether all of `text` matches.
     ///
     /// - Complexity: O(*n* + *m*) in the bytes of pattern and text, times *m* / 64 for segments
-    ///   longer than 64 elements.
+    ///   longer than 64 elements, and O(*n* · *k*) for the *k* different bytes of the text.
     package static func matches(_ pattern: Bytes, _ text: Bytes) -> Bool {
-        let search = GlobSearch(pattern)
-        return search.matches(text)
+        var left = 0
+        return matches(pattern, text, counting: &left)
     }
 
-    /// About how many steps of the simple algorithm this takes as long as, at most.
-    static func stepCount(_ pattern: Bytes, _ text: Bytes) -> Int {
-        let wordCount = longestSegment(of: pattern) / 64 + 1
-        return 512 * wordCount + (2 * pattern.count) + text.count * wordCount
-            + 512 * classByteCount(of: pattern)
-    }
-
-    /// The bytes of classes: each byte is compared with a class, once to set masks and once to clear
-    /// them.
-    private static func classByteCount(of pattern: Bytes) -> Int {
-        var (index, count) = (0, 0)
-        while index < pattern.count {
-            let end = elementEnd(pattern, index)
-            if pattern[index] == UInt8(ascii: "[") { count += end - index }
-            index = end
-        }
-        return count
+    /// The same; takes about the steps of that from `left`, which may become negative.
+    static func matches(_ pattern: Bytes, _ text: Bytes, counting left: inout Int) -> Bool {
+        var search = GlobSearch(pattern)
+        let found = search.matches(text)
+        left -= search.stepCount
+        return found
     }
 
     private init(_ pattern: Bytes) {
         self.pattern = pattern
-        wordCount = GlobSearch.longestSegment(of: pattern) / 64 + 1
+        let longest = GlobSearch.longestSegment(of: pattern)
+        wordCount = longest / 64 + 1
         masks = .allocate(capacity: 256 * wordCount)
+        segments = .allocate(capacity: 256)
+        elements = .allocate(capacity: longest)
         state = .allocate(capacity: wordCount)
-        any = .allocate(capacity: wordCount)
         masks.initialize(repeating: 0)
+        segments.initialize(repeating: 0)
+        elements.initialize(repeating: GlobClass.Bits(repeating: 0))
         state.initialize(repeating: 0)
-        any.initialize(repeating: 0)
+        stepCount = 128 * wordCount + 4 * pattern.count + 4 * longest
     }
 
     deinit {
         masks.deallocate()
+        segments.deallocate()
+        elements.deallocate()
         state.deallocate()
-        any.deallocate()
     }
 
-    private func matches(_ text: Bytes) -> Bool {
+    private mutating func matches(_ text: Bytes) -> Bool {
         var (p, t) = (0, 0)
         while p < pattern.count, !isStar(p) {
             guard t < text.count, let next = Glob.step(pattern, p, text[t]) else { return false }
@@ -101,7 +103,7 @@ package struct GlobSearch: ~Copyable {
 
     private static func elementEnd(_ pattern: Bytes, _ index: Int) -> Int {
         switch pattern[index] {
-        case UInt8(ascii: "["): GlobClass(pattern, after: index).end
+        case UInt8(ascii: "["): GlobClass.end(pattern, after: index)
         case UInt8(ascii: "\\") where index + 1 < pattern.count: index + 2
         default: index + 1
         }
@@ -119,7 +121,7 @@ package struct GlobSearch: ~Copyable {
     }
 
     /// The index in the text after the leftmost match of a segment; nil if there is none.
-    private func find(
+    private mutating func find(
         _ start: Int,
         _ end: Int,
         _ elementCount: Int,
@@ -127,17 +129,18 @@ package struct GlobSearch: ~Copyable {
         from: Int
     ) -> Int? {
         guard elementCount > 0 else { return from }
-        setMasks(start, end, isSet: true)
-        defer { setMasks(start, end, isSet: false) }
+        guard text.count - from >= elementCount else { return nil }
+        readElements(start, end)
         let used = (elementCount + 63) / 64
         for word in 0..<used { state[word] = 0 }
         let last = UInt64(1) << UInt64((elementCount - 1) & 63)
-        for t in from..<max(from, text.count) {
-            let row = Int(text[t]) * wordCount
+        for t in from..<text.count {
+            stepCount += used
+            let row = mask(of: text[t], elementCount)
             var carry: UInt64 = 1
             for word in 0..<used {
                 let old = state[word]
-                state[word] = (old << 1 | carry) & (masks[row + word] | any[word])
+                state[word] = (old << 1 | carry) & masks[row + word]
                 carry = old >> 63
             }
             if state[used - 1] & last != 0 { return t + 1 }
@@ -145,23 +148,37 @@ package struct GlobSearch: ~Copyable {
         return nil
     }
 
-    /// Records which bytes the elements of a segment match, or clears that.
-    private func setMasks(_ start: Int, _ end: Int, isSet: Bool) {
+    /// The place of the mask of a byte, which is made at its first use in a segment.
+    private mutating func mask(of byte: UInt8, _ elementCount: Int) -> Int {
+        let row = Int(byte) * wordCount
+        guard segments[Int(byte)] != segmentCount else { return row }
+        segments[Int(byte)] = segmentCount
+        stepCount += elementCount
+        let (part, shift) = (Int(byte >> 6), UInt64(byte & 63))
+        for word in 0..<(elementCount + 63) / 64 {
+            var bits: UInt64 = 0
+            for number in 64 * word..<min(64 * word + 64, elementCount) {
+                bits |= (elements[number][part] >> shift & 1) << UInt64(number & 63)
+            }
+            masks[row + word] = bits
+        }
+        return row
+    }
+
+    /// Reads which bytes the elements of the next segment match.
+    private mutating func readElements(_ start: Int, _ end: Int) {
+        segmentCount += 1
+        stepCount += 2 * (end - start)
         var (index, number) = (start, 0)
         while index < end {
-            let (word, bit) = (number / 64, UInt64(1) << UInt64(number & 63))
-            func note(_ byte: UInt8) {
-                masks[Int(byte) * wordCount + word] =
-                    isSet ? masks[Int(byte) * wordCount + word] | bit : 0
-            }
-            switch pattern[index] {
-            case UInt8(ascii: "?"): any[word] = isSet ? any[word] | bit : 0
-            case UInt8(ascii: "["):
-                let found = GlobClass(pattern, after: index)
-                for byte in UInt8.min...UInt8.max where found.contains(byte) { note(byte) }
-            case UInt8(ascii: "\\") where index + 1 < pattern.count: note(pattern[index + 1])
-            default: note(pattern[index])
-            }
+            elements[number] =
+                switch pattern[index] {
+                case UInt8(ascii: "?"): GlobClass.Bits(repeating: .max)
+                case UInt8(ascii: "["): GlobClass(pattern, after: index).bits
+                case UInt8(ascii: "\\") where index + 1 < pattern.count:
+                    GlobClass.bits(of: pattern[index + 1])
+                default: GlobClass.bits(of: pattern[index])
+                }
             index = GlobSearch.elementEnd(pattern, index)
             number += 1
         }

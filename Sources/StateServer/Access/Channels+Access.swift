@@ -1,22 +1,6 @@
 import StateEngine
 import StateWire
 
-extension Channel {
-    /// Its subscribers who may receive a message.
-    func subscribers(in audience: Audience?) -> Subscribers { subscribers.admitted(by: audience) }
-}
-
-extension Channel.Subscribers {
-    /// Those of an audience; nil: all.
-    func admitted(by audience: Audience?) -> Self {
-        guard let audience else { return self }
-        return compactMapValues { connections in
-            let admitted = connections.filter { audience.admits($0.value.subject) }
-            return admitted.isEmpty ? nil : admitted
-        }
-    }
-}
-
 /// What rules match for a channel: its name, or the key if it is the channel of one key.
 struct ChannelKey {
     let bytes: Bytes

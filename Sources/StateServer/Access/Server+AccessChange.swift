@@ -16,6 +16,7 @@ extension Server {
         for connection in registry.connections where !connection.subject.isPrivileged {
             connection.identify(&registry.subjects)
         }
+        services.channels.accessChanged()
     }
 
     /// Takes over new rules of the keyspace.

@@ -6,8 +6,6 @@ import StateWire
 final class Channel {
     /// A name is exactly that of SUBSCRIBE or SSUBSCRIBE; a pattern is a glob over whole names.
     typealias Kind = Command.ChannelKind
-    /// By user, and by the numbers of the connections.
-    typealias Subscribers = [UInt32: [Int: Connection]]
 
     let kind: Kind
     /// The name or glob of the subscription.
@@ -20,7 +18,8 @@ final class Channel {
     var globCount: Int { kind == .pattern ? pattern.globCount : 0 }
     /// Its place in the list of its kind.
     var place = 0
-    private(set) var subscribers: Subscribers = [:]
+    /// By user, and by the numbers of the connections.
+    private(set) var subscriptions: [UInt32: [Int: Subscription]] = [:]
 
     init(_ kind: Kind, _ bytes: Bytes) {
         self.kind = kind
@@ -28,22 +27,44 @@ final class Channel {
         pattern = kind == .pattern ? Pattern(redisGlob: bytes) : Pattern(Key(verified: bytes))
     }
 
-    func add(_ connection: Connection) {
-        subscribers[connection.peer.uid, default: [:]][connection.number] = connection
+    func add(_ subscription: Subscription) {
+        let connection = subscription.connection
+        subscriptions[connection.peer.uid, default: [:]][connection.number] = subscription
     }
 
-    func remove(_ connection: Connection) {
+    func remove(_ subscription: Subscription) {
+        let connection = subscription.connection
         let uid = connection.peer.uid
-        subscribers[uid]?[connection.number] = nil
-        if subscribers[uid]?.isEmpty ?? false { subscribers[uid] = nil }
+        subscriptions[uid]?[connection.number] = nil
+        if subscriptions[uid]?.isEmpty ?? false { subscriptions[uid] = nil }
     }
 
-    func has(_ connection: Connection) -> Bool {
-        subscribers[connection.peer.uid]?[connection.number] != nil
+    /// How many connections subscribe to it.
+    var connectionCount: Int { subscriptions.values.reduce(0) { $0 + $1.count } }
+
+    func connectionCount(of user: UInt32) -> Int { subscriptions[user]?.count ?? 0 }
+
+    /// How many connections of a user may receive a message for `audience`; nil: all.
+    ///
+    /// - Complexity: O(*n*) in the connections, if there is an audience.
+    func connectionCount(of user: UInt32, in audience: Audience?) -> Int {
+        guard let audience else { return connectionCount(of: user) }
+        return subscriptions[user]?.values.count { audience.admits($0.connection.subject) } ?? 0
     }
 }
 
-extension Channel.Subscribers {
-    /// How many connections they are.
-    var connectionCount: Int { values.reduce(0) { $0 + $1.count } }
+/// That a connection subscribes to a channel.
+///
+/// Used only by the loop thread.
+final class Subscription {
+    let connection: Connection
+    let channel: Channel
+    /// It receives the messages with a larger number: those that were sent since.
+    let number: Int
+    /// Whether it has not ended.
+    var isActive = true
+
+    init(of connection: Connection, to channel: Channel, number: Int) {
+        (self.connection, self.channel, self.number) = (connection, channel, number)
+    }
 }

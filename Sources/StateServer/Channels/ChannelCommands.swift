@@ -16,7 +16,10 @@ struct ChannelCommands {
         try checkConfirmations(names)
         if kind != .pattern { try context.requireReceiving(names) }
         try checkRoom(for: names, kind, context)
-        if kind == .pattern { try settings.options.checkGlobs(globCount(names), context) }
+        if kind == .pattern {
+            try settings.options.checkPatterns(names.count, context)
+            try settings.options.checkGlobs(globCount(names), context)
+        }
         context.rememberSubscriptions()
         for index in 0..<names.count {
             channels.subscribe(context.connection, to: names[index], kind, context.core)
@@ -131,9 +134,10 @@ struct ChannelCommands {
 
     // MARK: Messages
 
-    /// Replies with the number of deliveries of the message.
+    /// Replies with the number of deliveries of the message, as far as they are known at once.
     ///
-    /// The message goes out at once, even if the reply has to wait. The sending connection gets it
+    /// The message goes out at once, even if the reply has to wait, unless the subscriptions of a user
+    /// take long. The sending connection gets it
     /// after the reply. Messages of a transaction go out after all its commands, as in Redis since
     /// 7.2.
     func publish(
@@ -278,11 +282,11 @@ extension Channels {
         let connection = context.connection
         for kind in [Channel.Kind.name, .pattern, .shard] {
             let now = connection.session.subscriptions[kind]
-            for name in now.keys where before[kind][name] == nil {
+            for (name, subscription) in now where before[kind][name] !== subscription {
                 unsubscribe(connection, from: name, kind, context.core)
             }
-            for name in before[kind].keys where now[name] == nil {
-                name.withUnsafeBytes { subscribe(connection, to: $0, kind, context.core) }
+            for (name, subscription) in before[kind] where now[name] !== subscription {
+                resume(subscription, context.core)
             }
         }
     }

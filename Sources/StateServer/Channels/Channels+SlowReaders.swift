@@ -22,7 +22,7 @@ extension Channels {
     /// Ends a connection and drops its waiting messages: a Redis client has no way to learn of a
     /// gap.
     ///
-    /// `isBehind`: it reads, but the subscriptions of its user take too long.
+    /// `isBehind`: it reads, but messages wait because the subscriptions of its user take too long.
     func letGo(_ connection: Connection, isBehind: Bool = false) {
         connection.ending.isDue = true
         connection.ending.isLetGo = true

@@ -4,20 +4,23 @@ import StateWire
 
 /// The subscriptions, and the delivery of messages, which are not stored.
 ///
-/// Names are compared with the globs of each user apart, and what that costs in the keyspace
-/// notifications of a user delays only these. Used only by the loop thread. Subscriptions change
-/// under the keyspace's lock, because ``KeyspaceNotices`` needs it.
+/// Messages go to each user apart: see ``UserSubscriptions``. Used only by the loop thread.
+/// Subscriptions change under the keyspace's lock, because ``KeyspaceNotices`` needs it.
 final class Channels {
     private var names = LiteralTable<Channel>()
     private var shards = LiteralTable<Channel>()
-    private var users: [UInt32: UserPatterns] = [:]
+    private var users: [UInt32: UserSubscriptions] = [:]
     /// How many users subscribe to each pattern.
     private var userCounts: [[UInt8]: Int] = [:]
     private var nameList = ChannelList()
     private var shardList = ChannelList()
+    /// The number of the last subscription or message.
+    private var lastNumber = 0
     let flushes: FlushList
     let settings: Settings
     private let work: UnfinishedWork
+    /// See ``takeNanosecondsOfReceivers()``.
+    private var nanosecondsOfReceivers: Int64 = 0
     /// The encoded message that is being delivered.
     private var message = ByteBuffer()
 
@@ -25,19 +28,6 @@ final class Channels {
     private var postponed: Outbox?
 
     let memory: ClientMemory
-
-    /// The subscriptions of one user that are not looked up by the name of a message.
-    private final class UserPatterns {
-        /// Patterns without a metacharacter.
-        var plain = LiteralTable<Channel>()
-        /// Patterns with one: compared with the names that begin with their literal part.
-        var globs = LiteralTable<Channel>()
-        let notices: KeyspaceNotices
-        /// How many subscriptions its connections have.
-        var subscriptionCount = 0
-
-        init(_ notices: KeyspaceNotices) { self.notices = notices }
-    }
 
     init(
         _ settings: Settings,
@@ -65,11 +55,13 @@ final class Channels {
 
     /// How many connections subscribe to exactly this name.
     func subscriberCount(of name: Bytes, _ kind: Channel.Kind) -> Int {
-        var count = 0
-        (kind == .shard ? shards : names).forEach(under: name) {
-            count = $0.subscribers.connectionCount
-        }
-        return count
+        channel(named: name, isSharded: kind == .shard)?.connectionCount ?? 0
+    }
+
+    private func channel(named name: Bytes, isSharded: Bool) -> Channel? {
+        var found: Channel?
+        (isSharded ? shards : names).forEach(under: name) { found = $0 }
+        return found
     }
 
     /// Subscribes a connection; does nothing if it is subscribed already.
@@ -82,14 +74,31 @@ final class Channels {
         guard connection.session.subscriptions[kind][Array(bytes)] == nil,
             let user = user(of: connection)
         else { return }
-        let channel = find(kind, bytes, user) ?? insert(Channel(kind, bytes), user)
-        channel.add(connection)
-        connection.session.subscriptions[kind][channel.bytes] = channel
-        user.subscriptionCount += 1
+        let channel = find(kind, bytes, user) ?? Channel(kind, bytes)
+        begin(Subscription(of: connection, to: channel, number: takeNumber()), user, core)
+    }
+
+    /// Begins again a subscription that has ended, as if it had not.
+    func resume(_ subscription: Subscription, _ core: KeyspaceCore) {
+        guard let user = user(of: subscription.connection) else { return }
+        subscription.isActive = true
+        begin(subscription, user, core)
+    }
+
+    private func begin(
+        _ subscription: Subscription,
+        _ user: UserSubscriptions,
+        _ core: KeyspaceCore
+    ) {
+        let (connection, channel) = (subscription.connection, subscription.channel)
+        if channel.subscriptions.isEmpty { insert(channel, user) }
+        channel.add(subscription)
+        connection.session.subscriptions[channel.kind][channel.bytes] = subscription
         user.notices.include(channel, of: connection, core)
-        connection.share.account?.globCount += channel.globCount
+        user.account.noteSubscribed(channel, by: 1)
         connection.session.subscriptions.byteCount += Subscriptions.byteCount(of: channel)
         connection.session.isSubscribed = true
+        user.noteBegin()
     }
 
     /// Ends a subscription, if there is one.
@@ -99,25 +108,28 @@ final class Channels {
         _ kind: Channel.Kind,
         _ core: KeyspaceCore
     ) {
-        guard let channel = connection.session.subscriptions[kind].removeValue(forKey: bytes),
+        guard
+            let subscription = connection.session.subscriptions[kind].removeValue(forKey: bytes),
             let user = user(of: connection)
         else { return }
-        channel.remove(connection)
+        let channel = subscription.channel
+        subscription.isActive = false
+        channel.remove(subscription)
         user.notices.exclude(channel, of: connection, core)
-        connection.share.account?.globCount -= channel.globCount
+        user.account.noteSubscribed(channel, by: -1)
         connection.session.subscriptions.byteCount -= Subscriptions.byteCount(of: channel)
         connection.session.isSubscribed = connection.session.subscriptions.count > 0
-        if channel.subscribers.isEmpty { remove(channel, user) }
-        user.subscriptionCount -= 1
-        if user.subscriptionCount == 0 { users[connection.peer.uid] = nil }
+        if channel.subscriptions.isEmpty { remove(channel, user) }
+        user.noteEnd()
+        if user.isEmpty { users[user.uid] = nil }
     }
 
     /// What is kept for the user of a connection that has or gets a subscription.
-    private func user(of connection: Connection) -> UserPatterns? {
+    private func user(of connection: Connection) -> UserSubscriptions? {
         let uid = connection.peer.uid
         if let user = users[uid] { return user }
         guard let account = connection.share.account else { return nil }
-        let user = UserPatterns(KeyspaceNotices(for: account, self))
+        let user = UserSubscriptions(of: account, self)
         users[uid] = user
         return user
     }
@@ -135,110 +147,154 @@ final class Channels {
         }
     }
 
-    private func find(_ kind: Channel.Kind, _ bytes: Bytes, _ user: UserPatterns) -> Channel? {
-        let searched = Channel(kind, bytes)
-        var found: Channel?
-        searched.pattern.literal.withUnsafeBytes { literal in
-            withTable(of: searched, user) { table in
-                table.forEach(under: literal) { channel in
-                    if channel.bytes == searched.bytes { found = channel }
-                }
-            }
-        }
-        return found
+    private func find(_ kind: Channel.Kind, _ bytes: Bytes, _ user: UserSubscriptions) -> Channel? {
+        kind == .pattern
+            ? user.pattern(Array(bytes)) : channel(named: bytes, isSharded: kind == .shard)
     }
 
-    private func insert(_ channel: Channel, _ user: UserPatterns) -> Channel {
-        withTable(of: channel, user) { $0.insert(channel, under: channel.pattern.literal) }
-        if channel.kind == .pattern {
+    private func insert(_ channel: Channel, _ user: UserSubscriptions) {
+        switch channel.kind {
+        case .name: names.insert(channel, under: channel.bytes)
+        case .shard: shards.insert(channel, under: channel.bytes)
+        case .pattern:
             userCounts[channel.bytes, default: 0] += 1
-        } else {
-            self[list: channel.kind].append(channel)
+            return user.insert(pattern: channel)
         }
-        return channel
+        self[list: channel.kind].append(channel)
     }
 
-    private func remove(_ channel: Channel, _ user: UserPatterns) {
-        withTable(of: channel, user) { $0.remove(channel, under: channel.pattern.literal) }
-        guard channel.kind == .pattern else { return self[list: channel.kind].remove(channel) }
-        let count = userCounts[channel.bytes] ?? 0
-        userCounts[channel.bytes] = count > 1 ? count - 1 : nil
+    private func remove(_ channel: Channel, _ user: UserSubscriptions) {
+        switch channel.kind {
+        case .name: names.remove(channel, under: channel.bytes)
+        case .shard: shards.remove(channel, under: channel.bytes)
+        case .pattern:
+            let count = userCounts[channel.bytes] ?? 0
+            userCounts[channel.bytes] = count > 1 ? count - 1 : nil
+            return user.remove(pattern: channel)
+        }
+        self[list: channel.kind].remove(channel)
     }
 
-    private func withTable(
-        of channel: Channel,
-        _ user: UserPatterns,
-        _ body: (inout LiteralTable<Channel>) -> Void
-    ) {
-        switch (channel.kind, channel.pattern.kind) {
-        case (.name, _): body(&names)
-        case (.shard, _): body(&shards)
-        case (.pattern, .key): body(&user.plain)
-        case (.pattern, _): body(&user.globs)
-        }
+    /// The groups or the units of connections may be others.
+    func accessChanged() { for user in users.values { user.forgetSubjects() } }
+
+    /// Ends the subscribers of a user if more than so many bytes of messages wait for them.
+    ///
+    /// - Returns: Whether it did.
+    func endSubscribers(
+        of account: ClientMemory.Account,
+        ifBehindByMoreThan byteCount: Int
+    ) -> Bool {
+        guard let user = users[account.uid], user.outbox.byteCount > byteCount,
+            !user.outbox.isEmpty
+        else { return false }
+        user.giveUp()
+        memory.refusedCount += 1
+        return true
     }
 
     // MARK: Messages
 
-    /// Delivers a message to all subscribers of its channel: first by name, then by pattern.
+    /// Sends a message to all who subscribe to its channel.
     ///
-    /// The connection whose command is running must not be among them: see ``postpone(_:to:)``.
+    /// A user whose subscriptions take long gets it later, in order. The connection whose command
+    /// is running must not be among the subscribers: see ``postpone(_:to:isSharded:for:by:)``.
     ///
     /// - Parameters:
     ///   - payload: The message.
     ///   - name: The channel.
     ///   - isSharded: Whether it is a shard channel.
     ///   - audience: Who may receive it; nil: everybody.
-    /// - Returns: The number of deliveries; several subscriptions of a connection may match.
-    /// - Complexity: O(*n*) in the bytes of the name and in the deliveries, plus the cost of the
-    ///   globs whose literal part is a prefix of the name.
-    @discardableResult
+    /// - Returns: The number of deliveries that were found in the time that there is for it;
+    ///   several subscriptions of a connection may match.
+    /// - Complexity: O(*n*) in the bytes of the name and in the users who subscribe to anything; for
+    ///   each, what is compared and delivered at once is bounded.
     func publish(
         _ payload: Bytes,
         to name: Bytes,
-        isSharded: Bool = false,
-        for audience: Audience? = nil
+        isSharded: Bool,
+        for audience: Audience?
     ) -> Int {
-        var (count, steps) = (0, Int.max)
-        forEachMatch(name, isSharded: isSharded, counting: &steps) { channel in
-            let subscribers = channel.subscribers(in: audience)
-            guard !subscribers.isEmpty else { return }
-            count += subscribers.connectionCount
-            write(payload, to: name, by: channel)
-            for connections in subscribers.values {
-                for connection in connections.values { deliver(to: connection) }
-            }
-            endMessage()
+        users.isEmpty
+            ? 0 : send(payload, name, isSharded, audience, number: takeNumber()).deliveryCount
+    }
+
+    /// The number of a message that is sent now, or of a subscription that begins.
+    func takeNumber() -> Int {
+        lastNumber += 1
+        return lastNumber
+    }
+
+    private func send(
+        _ payload: Bytes,
+        _ name: Bytes,
+        _ isSharded: Bool,
+        _ audience: Audience?,
+        number: Int
+    ) -> (deliveryCount: Int, steps: Int) {
+        var (deliveryCount, steps) = (0, 0)
+        forEachReceiver(of: name, isSharded, audience) { user, found in
+            deliveryCount += found.deliveryCount
+            guard user.hasRoom() else { return }
+            user.outbox.append(
+                payload,
+                to: name,
+                isSharded: isSharded,
+                for: audience,
+                number: number,
+                knowing: found.isWhole ? found.channels : nil
+            )
+            var left = Channels.stepsAtOnce
+            user.deliver(atMost: &left, compares: false)
+            steps += Channels.stepsAtOnce - left
         }
-        return count
+        return (deliveryCount, steps)
+    }
+
+    /// Calls `body` with each user who may receive a message, with what is found of its channels.
+    private func forEachReceiver(
+        of name: Bytes,
+        _ isSharded: Bool,
+        _ audience: Audience?,
+        _ body: (UserSubscriptions, UserSubscriptions.Found) -> Void
+    ) {
+        let named = channel(named: name, isSharded: isSharded)
+        for user in users.values
+        where user.mayMatch(name, named, isSharded: isSharded) && user.mayReceive(audience) {
+            let start = clinux_monotonic_nanoseconds()
+            user.account.messages.refill(at: start)
+            let found = user.find(name, named, isSharded: isSharded, audience)
+            let used = clinux_monotonic_nanoseconds() - start
+            user.account.nanoseconds += used
+            nanosecondsOfReceivers += used
+            if !found.isWhole || found.deliveryCount > 0 { body(user, found) }
+        }
+    }
+
+    /// The time since the last call that receivers were charged for, not whose command it was.
+    func takeNanosecondsOfReceivers() -> Int64 {
+        defer { nanosecondsOfReceivers = 0 }
+        return nanosecondsOfReceivers
     }
 
     /// Keeps a message of the running command until ``publishPostponed()``.
     ///
-    /// - Returns: The number of deliveries, without subscribers for which a command with many
-    ///   messages has no time before its reply; these receive it, too.
+    /// - Returns: The number of deliveries that were found in the time that there is for it.
     func postpone(
         _ payload: Bytes,
         to name: Bytes,
-        isSharded: Bool = false,
-        for audience: Audience? = nil,
+        isSharded: Bool,
+        for audience: Audience?,
         by connection: Connection
     ) -> Int {
-        guard let account = connection.share.account else { return 0 }
-        let outbox = postponed ?? Outbox(of: connection, account)
+        guard !users.isEmpty, let account = connection.share.account else { return 0 }
+        let outbox = postponed ?? Outbox(for: account, of: connection)
         postponed = outbox
-        guard outbox.searchStepsLeft > 0 else {
-            outbox.append(payload, to: name, isSharded: isSharded, for: audience, nil)
-            return 0
-        }
-        let receivers = receivers(
-            of: name,
-            isSharded: isSharded,
-            for: audience,
-            counting: &outbox.searchStepsLeft
-        )
-        outbox.append(payload, to: name, isSharded: isSharded, for: audience, receivers)
-        return receivers.reduce(0) { $0 + $1.subscribers.connectionCount }
+        let number = takeNumber()
+        outbox.append(payload, to: name, isSharded: isSharded, for: audience, number: number)
+        var count = 0
+        forEachReceiver(of: name, isSharded, audience) { count += $1.deliveryCount }
+        return count
     }
 
     /// Delivers the postponed messages, to those who subscribed then and still do.
@@ -257,14 +313,18 @@ final class Channels {
     /// The command that sent them was undone.
     func dropPostponed() { postponed = nil }
 
-    /// So many steps of a delivery are taken at once: 0.1 ms, as long as a slice.
-    static let stepsAtOnce = 1_024
+    /// So many steps of a delivery are taken at once.
+    ///
+    /// They take 25 µs, and more if each is to another connection. After much more than a slice, the
+    /// sender would rest.
+    static let stepsAtOnce = 256
     /// So many steps of the comparison with globs, and so many subscribers that are looked up, take
     /// as long as one delivery.
     private static let stepsPerDelivery = 32
 
     /// Has the rest of the messages delivered after the events, in slices.
     func deliverInSlices(_ outbox: Outbox) {
+        memory.count(outbox)
         guard !outbox.isInSlices else { return }
         outbox.isInSlices = true
         work.items.append(.messages(outbox))
@@ -275,8 +335,53 @@ final class Channels {
     ///
     /// - Returns: Whether all are delivered.
     func deliver(_ outbox: Outbox, atMost steps: inout Int) -> Bool {
-        while steps > 0, let (message, name, payload) = outbox.nextMessage {
-            deliver(message, name, payload, of: outbox, &steps)
+        guard outbox.publisher == nil else { return distribute(outbox, atMost: &steps) }
+        guard let user = users[outbox.account.uid] else { return true }
+        guard deliver(to: user, atMost: &steps, compares: true) else { return false }
+        if user.isEmpty { users[user.uid] = nil }
+        return true
+    }
+
+    /// Sends the messages of a command to the users.
+    private func distribute(_ outbox: Outbox, atMost steps: inout Int) -> Bool {
+        while steps > 0, let (next, name, payload) = outbox.nextMessage {
+            let sent = send(payload, name, next.isSharded, next.audience, number: next.number)
+            steps -= 1 + sent.steps
+            outbox.endMessage()
+        }
+        return outbox.isEmpty
+    }
+
+    /// The same for the outbox of a user.
+    ///
+    /// - Parameters:
+    ///   - user: The user.
+    ///   - steps: What it may take; becomes what is left.
+    ///   - compares: Whether messages are compared with globs. If not, it ends before the first message
+    ///     that has to be.
+    /// - Returns: Whether all are delivered.
+    func deliver(
+        to user: UserSubscriptions,
+        atMost steps: inout Int,
+        compares: Bool
+    ) -> Bool {
+        let outbox = user.outbox
+        while steps > 0, let (next, name, payload) = outbox.nextMessage {
+            steps -= 1
+            if outbox.delivery == nil {
+                guard let found = next.channels else {
+                    guard compares else { return false }
+                    let named = channel(named: name, isSharded: next.isSharded)
+                    let found = user.candidates(name, named, isSharded: next.isSharded)
+                    steps -= found.count / Channels.stepsPerDelivery
+                    outbox.delivery = .init(channels: found.reversed(), mustCompare: true)
+                    continue
+                }
+                outbox.delivery = .init(channels: found.reversed(), mustCompare: false)
+            }
+            guard compares || !(outbox.delivery?.mustCompare ?? false) else { return false }
+            let isDone = deliver(next, name, payload, of: outbox, atMost: &steps)
+            if isDone { outbox.endMessage() }
         }
         return outbox.isEmpty
     }
@@ -286,81 +391,43 @@ final class Channels {
         _ name: Bytes,
         _ payload: Bytes,
         of outbox: Outbox,
-        _ steps: inout Int
-    ) {
-        steps -= 1
-        if !outbox.hasConnections {
-            var left = 0
-            let found =
-                next.receivers
-                ?? receivers(
-                    of: name,
-                    isSharded: next.isSharded,
-                    for: next.audience,
-                    of: outbox.user,
-                    counting: &left
-                )
-            let count = found.reduce(0) { $0 + $1.subscribers.connectionCount }
-            steps -= (count - left) / Channels.stepsPerDelivery
-            outbox.begin(found)
-        }
-        var last: Channel?
+        atMost steps: inout Int
+    ) -> Bool {
+        var written: Channel?
         defer { endMessage() }
         while steps > 0 {
-            guard let (channel, connection) = outbox.takeConnection() else {
-                return outbox.endMessage()
+            guard let subscription = outbox.delivery?.subscriptions.popLast() else {
+                guard let channel = outbox.delivery?.channels.popLast() else { return true }
+                steps -= open(channel, name, of: outbox)
+                continue
             }
-            guard channel.has(connection) else { continue }
-            if channel !== last {
+            guard subscription.isActive, subscription.number < next.number,
+                next.audience?.admits(subscription.connection.subject) ?? true
+            else { continue }
+            if written !== subscription.channel {
                 message.removeAll()
-                write(payload, to: name, by: channel)
-                last = channel
+                write(payload, to: name, by: subscription.channel)
+                written = subscription.channel
             }
-            deliver(to: connection)
+            deliver(to: subscription.connection)
             steps -= 1
         }
+        return false
     }
 
-    /// The subscribers of the channels and patterns that a message matches, of one user or of all.
-    private func receivers(
-        of name: Bytes,
-        isSharded: Bool,
-        for audience: Audience?,
-        of user: UInt32? = nil,
-        counting steps: inout Int
-    ) -> [Outbox.Receivers] {
-        var receivers: [Outbox.Receivers] = []
-        var asked = 0
-        forEachMatch(name, isSharded: isSharded, of: user, counting: &steps) { channel in
-            asked += audience == nil ? 1 : channel.subscribers.connectionCount
-            var subscribers = channel.subscribers
-            if let user { subscribers = subscribers[user].map { [user: $0] } ?? [:] }
-            subscribers = subscribers.admitted(by: audience)
-            if !subscribers.isEmpty { receivers.append((channel, subscribers)) }
+    /// Goes on with the subscriptions to a channel, if it matches.
+    ///
+    /// - Returns: How many steps that took.
+    private func open(_ channel: Channel, _ name: Bytes, of outbox: Outbox) -> Int {
+        var left = 0
+        let mustCompare = outbox.delivery?.mustCompare ?? true
+        let isMatch = !mustCompare || channel.pattern.matches(name, counting: &left)
+        if isMatch {
+            let subscriptions = channel.subscriptions[outbox.account.uid] ?? [:]
+            left -= subscriptions.count
+            outbox.delivery?.subscriptions.append(contentsOf: subscriptions.values)
         }
-        steps -= asked
-        return receivers
-    }
-
-    private func forEachMatch(
-        _ name: Bytes,
-        isSharded: Bool,
-        of user: UInt32? = nil,
-        counting steps: inout Int,
-        _ body: (Channel) -> Void
-    ) {
-        guard !isSharded else { return shards.forEach(under: name, body) }
-        names.forEach(under: name, body)
-        var left = steps
-        func match(_ user: UserPatterns) {
-            user.plain.forEach(under: name, body)
-            user.globs.forEach(atStartOf: name) { channel in
-                left -= 8
-                if channel.pattern.matches(name, counting: &left) { body(channel) }
-            }
-        }
-        if let user { users[user].map(match) } else { users.values.forEach(match) }
-        steps = left
+        return 1 - left / Channels.stepsPerDelivery
     }
 
     private func endMessage() {

@@ -9,7 +9,7 @@ import StateWire
 /// nobody follows costs one look-up in the hub, and nothing if there are no such subscriptions.
 /// Messages are delivered like a watch: when the commit is durable, in the order of revisions, and
 /// before the replies that wait for it, unless a user's subscriptions take too long for that: then
-/// the messages of this user follow in slices.
+/// the messages of this user follow in slices, behind those that wait already.
 final class KeyspaceNotices: WatchReceiver {
     static let keyspace: StaticString = "__keyspace@0__:"
     static let keyEvent: StaticString = "__keyevent@0__:"
@@ -18,6 +18,7 @@ final class KeyspaceNotices: WatchReceiver {
         "setrange", "rename_from", "rename_to", "copy_to", "restore",
     ]
 
+    private unowned let user: UserSubscriptions
     private unowned let channels: Channels
     /// Nil if the user follows no keys.
     private var watcher: Watcher?
@@ -25,16 +26,14 @@ final class KeyspaceNotices: WatchReceiver {
     private var counts: [Pattern: Int] = [:]
     /// The connections that follow keys, with the number of their subscriptions.
     private var followers: [Int: (connection: Connection, count: Int)] = [:]
-    /// What is not delivered yet.
-    private let outbox: Outbox
     /// How many steps of a delivery are left for now before it goes on in slices.
     private var stepsLeft = Channels.stepsAtOnce
     private var refilledAt: Int64 = 0
     /// The name of the current channel.
     private var name = ByteBuffer()
 
-    init(for account: ClientMemory.Account, _ channels: Channels) {
-        (self.channels, outbox) = (channels, Outbox(for: account))
+    init(of user: UserSubscriptions, _ channels: Channels) {
+        (self.user, self.channels) = (user, channels)
     }
 
     var watcherCount: Int { watcher == nil ? 0 : 1 }
@@ -129,15 +128,12 @@ final class KeyspaceNotices: WatchReceiver {
             return subjects.contains(where: audience.admits) ? (change, audience) : nil
         }
         guard !shown.isEmpty else { return }
-        guard outbox.byteCount <= channels.settings.options.outputByteCount else {
-            outbox.removeAll()
-            for follower in followers.values { channels.letGo(follower.connection, isBehind: true) }
-            return
-        }
+        guard user.hasRoom() else { return }
+        let number = channels.takeNumber()
         for (change, audience) in shown {
-            send(operation(change, in: core), of: change.key, audience)
+            send(operation(change, in: core), of: change.key, audience, number)
             let isTimed = change.operation == .timedSet && !change.isDeleted
-            if isTimed { send("expire", of: change.key, audience) }
+            if isTimed { send("expire", of: change.key, audience, number) }
         }
         deliver()
     }
@@ -154,14 +150,13 @@ final class KeyspaceNotices: WatchReceiver {
 
     /// Delivers at once what is left for now, and the rest in slices.
     private func deliver() {
-        guard !outbox.isInSlices else { return }
         let now = clinux_monotonic_nanoseconds()
         let steps = Int(clamping: (now - refilledAt) / KeyspaceNotices.nanosecondsPerStep)
         if steps > 0 {
             stepsLeft = min(Channels.stepsAtOnce, stepsLeft + steps)
             refilledAt = now
         }
-        if !channels.deliver(outbox, atMost: &stepsLeft) { channels.deliverInSlices(outbox) }
+        user.deliver(atMost: &stepsLeft, compares: true)
     }
 
     /// Each step is given back after so long: a delivery takes a tenth of that.
@@ -186,22 +181,29 @@ final class KeyspaceNotices: WatchReceiver {
         }
     }
 
-    private func send(_ operation: StaticString, of key: Bytes, _ audience: Audience?) {
+    private func send(
+        _ operation: StaticString,
+        of key: Bytes,
+        _ audience: Audience?,
+        _ number: Int
+    ) {
         let operation = Bytes(operation)
-        send(KeyspaceNotices.keyspace, key, operation, audience)
-        send(KeyspaceNotices.keyEvent, operation, key, audience)
+        send(KeyspaceNotices.keyspace, key, operation, audience, number)
+        send(KeyspaceNotices.keyEvent, operation, key, audience, number)
     }
 
     private func send(
         _ start: StaticString,
         _ end: Bytes,
         _ payload: Bytes,
-        _ audience: Audience?
+        _ audience: Audience?,
+        _ number: Int
     ) {
         name.removeAll()
         name.append(start)
         name.append(end)
-        outbox.append(payload, to: name.bytes, for: audience, nil)
+        let outbox = user.outbox
+        outbox.append(payload, to: name.bytes, isSharded: false, for: audience, number: number)
     }
 }
 

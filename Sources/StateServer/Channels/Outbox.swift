@@ -1,8 +1,8 @@
 import StateEngine
 import StateWire
 
-/// Messages that are delivered in order and in slices: those of one command, or the keyspace
-/// notifications of one user.
+/// Messages that are delivered in order and in slices: those of one command on their way to all
+/// users, or those of all senders on their way to one user.
 ///
 /// Used only by the loop thread.
 final class Outbox {
@@ -13,56 +13,66 @@ final class Outbox {
         let isSharded: Bool
         /// Who may receive it; nil: everybody.
         let audience: Audience?
-        /// The subscribers when it was sent, of whom those receive it who still are; nil: those who
-        /// are when it is delivered.
-        let receivers: [Receivers]?
+        /// Subscriptions with a smaller number receive it.
+        let number: Int
+        /// The channels that it matches; nil if they are not known yet.
+        let channels: [Channel]?
     }
 
-    typealias Receivers = (channel: Channel, subscribers: Channel.Subscribers)
+    /// What is left of the delivery of the next message to a user.
+    struct Delivery {
+        /// The channels that are left, the next one last.
+        var channels: [Channel]
+        /// Whether these must be compared with the name.
+        let mustCompare: Bool
+        /// The subscriptions that are left of the channel before.
+        var subscriptions: [Subscription] = []
+    }
 
-    /// The user who is charged for the delivery.
+    /// The user whose memory it is, and who is charged for the delivery.
     let account: ClientMemory.Account
-    /// The only user whose connections receive the messages; nil: all users.
-    let user: UInt32?
-    /// Whose command sent them: its next one waits until they are delivered.
+    /// Whose command sent them; nil for messages on their way to one user.
+    ///
+    /// Its next command waits until they are sent.
     let publisher: Connection?
     private var bytes = ByteBuffer()
     private var messages: [Message] = []
     private var next = 0
-    /// The connections that are left for the next message.
-    private var connections: [(channel: Channel, connection: Connection)]?
+    var delivery: Delivery?
+    /// The sum of what is known of the messages.
+    private var channelCount = 0
 
     /// Until when the delivery rests if others are served, on the monotonic clock in nanoseconds.
     var restEnd: Int64 = 0
     /// Whether its delivery goes on in slices.
     var isInSlices = false
-    /// How many steps of looking for subscribers its command has left before its reply.
-    var searchStepsLeft = 1 << 19
+    /// What ``ClientMemory`` has counted of it.
+    var countedByteCount = 0
 
-    /// The messages of a command.
-    init(of publisher: Connection, _ account: ClientMemory.Account) {
-        (self.publisher, self.account, user) = (publisher, account, nil)
-    }
-
-    /// Messages for the connections of one user.
-    init(for account: ClientMemory.Account) {
-        (publisher, self.account, user) = (nil, account, account.uid)
+    init(for account: ClientMemory.Account, of publisher: Connection? = nil) {
+        (self.account, self.publisher) = (account, publisher)
     }
 
     var isEmpty: Bool { next == messages.count }
 
-    /// Its approximate memory.
+    /// The approximate memory of what waits.
     var byteCount: Int {
-        bytes.footprint + messages.capacity * MemoryLayout<Message>.stride
+        guard !isEmpty else { return 0 }
+        var left = delivery.map { $0.channels.capacity + $0.subscriptions.capacity } ?? 0
+        left += channelCount
+        return bytes.footprint + messages.capacity * MemoryLayout<Message>.stride
+            + left * MemoryLayout<UnsafeRawPointer>.stride
     }
 
     func append(
         _ payload: Bytes,
         to name: Bytes,
-        isSharded: Bool = false,
+        isSharded: Bool,
         for audience: Audience?,
-        _ receivers: [Receivers]?
+        number: Int,
+        knowing channels: [Channel]? = nil
     ) {
+        channelCount += channels?.count ?? 0
         bytes.append(name)
         bytes.append(payload)
         messages.append(
@@ -71,7 +81,8 @@ final class Outbox {
                 payloadByteCount: payload.count,
                 isSharded: isSharded,
                 audience: audience,
-                receivers: receivers
+                number: number,
+                channels: channels
             )
         )
     }
@@ -80,7 +91,7 @@ final class Outbox {
     func removeAll() {
         bytes.removeAll()
         bytes.shrink(to: 0)
-        (messages, next, connections) = ([], 0, nil)
+        (messages, next, delivery, channelCount) = ([], 0, nil, 0)
     }
 
     /// The next message with its name and its payload, which are valid until it ends or another one
@@ -95,30 +106,16 @@ final class Outbox {
         )
     }
 
-    /// Whether the connections that receive the next message are known.
-    var hasConnections: Bool { connections != nil }
-
-    /// Sets them.
-    func begin(_ receivers: [Receivers]) {
-        connections = receivers.reversed().flatMap { receivers in
-            receivers.subscribers.values.flatMap { connections in
-                connections.values.map { (channel: receivers.channel, connection: $0) }
-            }
-        }
-    }
-
-    /// The next connection that receives the next message; nil if there are no more.
-    func takeConnection() -> (channel: Channel, connection: Connection)? {
-        connections?.popLast()
-    }
-
     /// The next message is delivered.
     func endMessage() {
+        channelCount -= messages[next].channels?.count ?? 0
         bytes.removeFirst(messages[next].nameByteCount + messages[next].payloadByteCount)
-        (next, connections) = (next + 1, nil)
+        (next, delivery) = (next + 1, nil)
         guard isEmpty || next >= 1_024 && next > messages.count / 2 else { return }
         messages.removeFirst(next)
         next = 0
-        if messages.isEmpty { bytes.shrink(to: 64 << 10) }
+        guard messages.isEmpty else { return }
+        bytes.shrink(to: 64 << 10)
+        if messages.capacity > 1_024 { messages = [] }
     }
 }

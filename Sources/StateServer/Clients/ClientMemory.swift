@@ -3,7 +3,7 @@ import StateEngine
 import StateWire
 
 /// The memory that clients take, by user: input that is not executed yet, output, results of reads,
-/// and watches.
+/// watches, and messages on their way.
 ///
 /// A connection is counted again when its buffers may have changed, never by a walk over all
 /// connections. Used only by the loop thread.
@@ -26,14 +26,17 @@ final class ClientMemory {
         weak var largeListing: ListingCommand?
         /// Globs of its watches and subscriptions.
         var globCount = 0
-        /// Patterns of its watches, and of STATE.CHANGES that wait.
+        /// Patterns of its watches and subscriptions, and of STATE.CHANGES that wait.
         private(set) var patternCount = 0
+        /// What others wait for while messages are compared with its subscriptions: 40 µs at once, and
+        /// a tenth of a processor in the long run.
+        let messages = GlobAllowance(fullStepCount: 16 << 10, nanosecondsPerStep: 40)
 
         /// How many of its connections have replies that wait for the disk.
         fileprivate(set) var holdingCount = 0
         /// Its changes that may not be on disk yet: up to which revision, and their bytes.
-        private var unstored: [(revision: Int64, byteCount: Int)] = []
-        private var unstoredByteCount = 0
+        private var unstored: (changes: [(revision: Int64, byteCount: Int)], byteCount: Int) =
+            ([], 0)
 
         /// Connections with an event that came while the user rested: one list with the newest
         /// last, one with the oldest last.
@@ -54,16 +57,22 @@ final class ClientMemory {
             patternCount += sign * patterns.patterns.count
         }
 
+        /// Counts a subscription that begins (1) or ends (-1).
+        func noteSubscribed(_ channel: Channel, by sign: Int) {
+            globCount += sign * channel.globCount
+            if channel.kind == .pattern { patternCount += sign }
+        }
+
         func noteEvent(_ used: Int64) { eventNanoseconds += (used - eventNanoseconds) / 8 }
 
         /// Records a commit of so many bytes.
         func noteWritten(_ byteCount: Int, at revision: Int64) {
-            unstoredByteCount += byteCount
-            let last = unstored.count - 1
-            if last >= 0, unstored[last].byteCount < 64 << 10 {
-                unstored[last] = (revision, unstored[last].byteCount + byteCount)
+            unstored.byteCount += byteCount
+            let last = unstored.changes.count - 1
+            if last >= 0, unstored.changes[last].byteCount < 64 << 10 {
+                unstored.changes[last] = (revision, unstored.changes[last].byteCount + byteCount)
             } else {
-                unstored.append((revision, byteCount))
+                unstored.changes.append((revision, byteCount))
             }
         }
 
@@ -71,11 +80,11 @@ final class ClientMemory {
         ///
         /// - Complexity: O(1) amortized.
         func hasUnstored(_ byteCount: Int, durable revision: Int64) -> Bool {
-            guard unstoredByteCount >= byteCount else { return false }
-            let stored = unstored.prefix { $0.revision <= revision }
-            unstoredByteCount -= stored.reduce(0) { $0 + $1.byteCount }
-            unstored.removeFirst(stored.count)
-            return unstoredByteCount >= byteCount
+            guard unstored.byteCount >= byteCount else { return false }
+            let stored = unstored.changes.prefix { $0.revision <= revision }
+            unstored.byteCount -= stored.reduce(0) { $0 + $1.byteCount }
+            unstored.changes.removeFirst(stored.count)
+            return unstored.byteCount >= byteCount
         }
 
         var hasPostponed: Bool { postponedCount > 0 }
@@ -186,6 +195,16 @@ final class ClientMemory {
         peakByteCount = max(peakByteCount, byteCount)
     }
 
+    /// Updates the count for messages on their way.
+    func count(_ outbox: Outbox) {
+        let more = outbox.byteCount - outbox.countedByteCount
+        guard more != 0 else { return }
+        outbox.countedByteCount += more
+        outbox.account.byteCount += more
+        byteCount += more
+        peakByteCount = max(peakByteCount, byteCount)
+    }
+
     /// Whether so much was freed that it should be returned to the kernel.
     var hasFreedMuch: Bool { peakByteCount - byteCount >= 32 << 20 }
 
@@ -204,8 +223,11 @@ final class ClientMemory {
             account.nanoseconds /= 2
             account.rest.age()
         }
+        // Messages of a user who has left may still be on their way, and debts stay until they are paid.
         for (uid, account) in accounts
-        where account.connections.isEmpty && account.nanoseconds < 1_000 && account.rest.end < now {
+        where account.connections.isEmpty && account.nanoseconds < 1_000 && account.rest.end < now
+            && account.byteCount == 0 && account.messages.isFull(at: now)
+        {
             accounts[uid] = nil
         }
     }

@@ -79,9 +79,9 @@ struct Session {
 
 /// The subscriptions of one connection.
 struct Subscriptions {
-    private var names: [[UInt8]: Channel] = [:]
-    private var patterns: [[UInt8]: Channel] = [:]
-    private var shards: [[UInt8]: Channel] = [:]
+    private var names: [[UInt8]: Subscription] = [:]
+    private var patterns: [[UInt8]: Subscription] = [:]
+    private var shards: [[UInt8]: Subscription] = [:]
 
     var count: Int { names.count + patterns.count + shards.count }
 
@@ -96,7 +96,7 @@ struct Subscriptions {
     /// The approximate memory of a subscription: its name is kept as bytes and as a pattern.
     static func byteCount(of channel: Channel) -> Int { 3 * channel.bytes.count + 400 }
 
-    subscript(kind: Channel.Kind) -> [[UInt8]: Channel] {
+    subscript(kind: Channel.Kind) -> [[UInt8]: Subscription] {
         get {
             switch kind {
             case .name: names

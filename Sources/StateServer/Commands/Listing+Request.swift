@@ -38,7 +38,7 @@ extension Listing {
 /// The work of a listing between two checks of the clock.
 struct ListingPiece {
     /// How many bytes of keys are compared with patterns.
-    static let comparedByteCount = 32 << 10
+    static let comparedByteCount = 8 << 10
     /// So many of them are one visited entry: a key of typical length.
     static let byteCountOfComparison = 48
     private static let entryLimit = 256

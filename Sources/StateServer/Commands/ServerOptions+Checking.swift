@@ -65,8 +65,8 @@ extension ServerOptions {
         )
     }
 
-    /// Refuses patterns of watches above the limit of a user without admin rights: a written key is
-    /// shown to each watch that matches it, at one moment.
+    /// Refuses patterns of watches and subscriptions above the limit of a user without admin rights:
+    /// a written key is shown to each watch that matches it, at one moment.
     ///
     /// - Throws: ``StateError/Code/limit``, naming the user and the limit.
     func checkPatterns(
@@ -77,9 +77,9 @@ extension ServerOptions {
         guard total > watchPatternCount, !context.isAdmin else { return }
         throw StateError(
             .limit,
-            "uid \(context.connection.peer.uid) would have \(total) patterns in watches of all its "
-                + "clients; the limit is \(watchPatternCount) (ten times limits.watches); watch "
-                + "prefixes instead of many keys"
+            "uid \(context.connection.peer.uid) would have \(total) patterns in watches and "
+                + "subscriptions of all its clients; the limit is \(watchPatternCount) (ten times "
+                + "limits.watches); use prefixes instead of many keys"
         )
     }
 

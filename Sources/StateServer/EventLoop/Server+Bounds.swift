@@ -28,7 +28,14 @@ extension Server {
         while memory.byteCount > memory.byteLimit {
             guard let account = memory.greediest(by: \.byteCount) else { return }
             if hasTrimmed(account) { continue }
-            guard let connection = account.greediest(by: \.share.byteCount) else { return }
+            let connection = account.greediest(by: \.share.byteCount)
+            if services.channels.endSubscribers(
+                of: account,
+                ifBehindByMoreThan: connection?.share.byteCount ?? 0
+            ) {
+                continue
+            }
+            guard let connection else { return }
             makeRoom(from: connection)
         }
     }

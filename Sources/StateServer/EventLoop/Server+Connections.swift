@@ -181,8 +181,8 @@ extension Server {
                 .messages,
                 "was disconnected",
                 connection.ending.isBehind
-                    ? "its user's subscriptions to keys take too long: more than "
-                        + "\(options.outputByteCount) bytes of messages wait, the limit"
+                    ? "its user's subscriptions take too long, and more messages wait for them than "
+                        + "limits.outputBytes or limits.memoryBytes allow"
                     : "it does not read its messages: \(connection.outbound.messageByteCount) bytes "
                         + "wait, the limit is \(options.outputByteCount)"
             )

@@ -229,8 +229,10 @@ extension Server {
                 now = clinux_monotonic_nanoseconds()
             } while !isDone && now < turn.sliceEnd
         }
-        outbox.account.nanoseconds += now - start
-        outbox.restEnd = now + 3 * (now - start)
+        registry.memory.count(outbox)
+        let used = now - start - services.channels.takeNanosecondsOfReceivers()
+        outbox.account.nanoseconds += used
+        outbox.restEnd = now + 3 * used
         guard isDone else { return unfinished.items.append(.messages(outbox)) }
         outbox.isInSlices = false
         guard let publisher = outbox.publisher, !publisher.isClosed else { return }
@@ -261,7 +263,7 @@ extension Server {
 
     /// Charges the user of a connection for the time since the last lap of the stopwatch.
     private func charge(_ connection: Connection?, _ stopwatch: inout Stopwatch) {
-        let used = stopwatch.lap()
+        let used = max(0, stopwatch.lap() - services.channels.takeNanosecondsOfReceivers())
         guard let connection, let account = connection.share.account else { return }
         var longest = longestRest
         if used > Rest.long, keyspace.withCore({ $0.adminDenial(of: connection.subject) == nil }) {

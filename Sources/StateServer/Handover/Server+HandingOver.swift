@@ -89,6 +89,17 @@ extension Server {
         releaseKept()
     }
 
+    /// Whether messages for a connection may still be on their way.
+    ///
+    /// They end with this process. If the connection went on, its client could not learn of that.
+    private func isOwedMessages(_ connection: Connection) -> Bool {
+        connection.session.isSubscribed
+            && unfinished.items.contains { work in
+                guard case .messages(let outbox) = work, !outbox.isEmpty else { return false }
+                return outbox.publisher != nil || outbox.account === connection.share.account
+            }
+    }
+
     /// The sessions to hand over, and their connections in the same order.
     private func makeRecord(_ core: KeyspaceCore) -> (HandoverRecord, [Connection]) {
         var record = HandoverRecord(
@@ -99,7 +110,7 @@ extension Server {
         var leaving: [Connection] = []
         var left = HandoverRecord.byteLimit
         for connection in registry.connections.sorted(by: { $0.number < $1.number })
-        where connection.canBeContinued {
+        where connection.canBeContinued && !isOwedMessages(connection) {
             var writer = RecordWriter()
             SessionRecord(connection, core).write(to: &writer)
             guard writer.bytes.count <= left else { continue }
