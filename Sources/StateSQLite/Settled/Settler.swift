@@ -64,7 +64,6 @@ final class Settler: @unchecked Sendable {
     private let requests = Requests()
 
     private let thread = WorkerThread(name: "settling")
-    private let wakeup = BlockingSemaphore()
     private let spares: SparePreparer
 
     init(
@@ -96,14 +95,14 @@ final class Settler: @unchecked Sendable {
 
     /// Has it look whether there is something to do.
     func wake() {
-        wakeup.signal()
+        requests.wakeup.signal()
         spares.wake()
     }
 
     private func run() {
         var wait: Int64?
         while true {
-            wakeup.wait(nanoseconds: wait)
+            requests.wakeup.wait(nanoseconds: wait)
             guard !requests.isEnding.load(ordering: .acquiring) else { return finishShrinking() }
             if requests.isAsked.exchange(false, ordering: .acquiring) { try? settle() }
             finishShrinking()
@@ -367,7 +366,7 @@ final class Settler: @unchecked Sendable {
     /// Ends the threads; settles nothing.
     func end() {
         requests.isEnding.store(true, ordering: .releasing)
-        wakeup.signal()
+        requests.wakeup.signal()
         thread.join()
         spares.end()
     }
@@ -423,6 +422,7 @@ private final class Requests: Sendable {
 
     /// Whether somebody waits for segments to be dropped.
     let isAsked = Atomic(false)
+    let wakeup = BlockingSemaphore()
     let isEnding = Atomic(false)
     /// Who waits for room in the file system.
     let shrinking = StateLock<Shrinking?>(nil)

@@ -30,7 +30,7 @@ final class ClientMemory {
         private(set) var patternCount = 0
         /// What others wait for while messages are compared with its subscriptions: 40 µs at once, and
         /// a tenth of a processor in the long run.
-        let messages = GlobAllowance(fullStepCount: 16 << 10, nanosecondsPerStep: 40)
+        let messages = GlobAllowance(fullStepCount: 4 << 10, nanosecondsPerStep: 40)
 
         /// How many of its connections have replies that wait for the disk.
         fileprivate(set) var holdingCount = 0
