@@ -231,7 +231,7 @@ mutants=(
     "settle-believed"
     "durable before acknowledged: what the page cache has of the database after an error is believed"
     "Sources/StateSQLite/Settled/Settler.swift"
-    's/if !isConfirmed {/if isConfirmed {/'
+    's/if !trust.isConfirmed {/if trust.isConfirmed {/'
     "STATED_TEST=1" "SettledStoreTests"
 
     "settle-uncounted"
