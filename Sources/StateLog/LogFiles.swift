@@ -1,4 +1,5 @@
 import CLinux
+import StateEngine
 import StateModel
 import StatePlatform
 
@@ -17,6 +18,8 @@ package protocol LogFiles: AnyObject, Sendable {
     func remove(_ name: String) throws(LogFileFailure)
     /// Makes what was created, renamed and removed durable.
     func syncNames() throws(LogFileFailure)
+    /// Which name no longer leads to its file, as a sentence; nil if all do.
+    func finding(among files: [(name: String, file: any LogFile)]) -> String?
 }
 
 /// A file of a log.
@@ -115,9 +118,47 @@ package final class LogDirectory: LogFiles {
         guard clinux_sync(descriptor) == 0 else { throw LogFileFailure("fsync", path, errno) }
     }
 
+    package func finding(among files: [(name: String, file: any LogFile)]) -> String? {
+        guard let place = FileNumber(at: path) else { return LostPlace.missing(path) }
+        guard place == FileNumber(of: descriptor) else {
+            return LostPlace.replaced(path, by: "directory")
+        }
+        for case (let name, let file as OpenFile) in files {
+            let path = "\(path)/\(name)"
+            guard let found = FileNumber(at: path) else { return LostPlace.missing(path) }
+            guard found == FileNumber(of: file.descriptor) else {
+                return LostPlace.replaced(path, by: "file")
+            }
+        }
+        return nil
+    }
+
+    /// What a file is known by, whatever its name is.
+    private struct FileNumber: Equatable {
+        let device: UInt64
+        let inode: UInt64
+
+        /// Nil if the name does not exist; the reason is in `errno`.
+        init?(at path: String) {
+            var status = stat()
+            guard lstat(path, &status) == 0 else { return nil }
+            self.init(status)
+        }
+
+        init?(of descriptor: Int32) {
+            var status = stat()
+            guard fstat(descriptor, &status) == 0 else { return nil }
+            self.init(status)
+        }
+
+        private init(_ status: stat) {
+            (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
+        }
+    }
+
     private final class OpenFile: LogFile {
         private let name: String
-        private let descriptor: Int32
+        fileprivate let descriptor: Int32
 
         init(_ name: String, _ descriptor: Int32) {
             (self.name, self.descriptor) = (name, descriptor)

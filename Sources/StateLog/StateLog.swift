@@ -507,6 +507,12 @@ package final class StateLog {
         return names.contains { $0.hasSuffix(LogScan.suffix) }
     }
 
+    /// Which of its files was removed or replaced, as a sentence; nil if none was: what is appended would
+    /// not be found by a start.
+    package var finding: String? {
+        files.finding(among: (ended.map(\.segment) + [segment]).map { ($0.name, $0.file) })
+    }
+
     /// What is durable behind a place, which is behind a frame or ``LogPlace/none``, for a reader on any
     /// thread.
     package func snapshot(from place: LogPlace) -> LogSnapshot {

@@ -185,6 +185,9 @@ package final class SimulatedFiles: LogFiles, @unchecked Sendable {
         nameChanges = []
     }
 
+    /// Nobody else uses its names.
+    package func finding(among files: [(name: String, file: any LogFile)]) -> String? { nil }
+
     /// It is used by one thread at a time, as the directory.
     private final class File: LogFile, @unchecked Sendable {
         let files: SimulatedFiles

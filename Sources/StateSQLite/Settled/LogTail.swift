@@ -90,6 +90,9 @@ final class LogTail: @unchecked Sendable {
         lock.withLock { _ in readers.contains { $0 < limit } }
     }
 
+    /// The last frame, which is durable.
+    var lastFrame: (contents: [UInt8], time: Int64) { lock.withLock { _ in last } }
+
     /// Decides what became of the last frame.
     ///
     /// - Returns: The frame, if it is durable; nil if it will never be there.

@@ -2,6 +2,7 @@ import CLinux
 package import StateEngine
 package import StateLog
 import StateModel
+import StatePlatform
 import StateSystem
 
 /// A store whose newest changes are in a log, and whose values up to a place of it in a database.
@@ -41,6 +42,9 @@ package final class SettledBacking: Backing, @unchecked Sendable {
     private var lock: OwnerLock?
     private(set) var tail: LogTail?
     private(set) var settler: Settler?
+    private var fileCheck: FileCheck?
+    /// Why nothing may be appended: the last commit is in files that no start finds.
+    private var loss: StateError?
     /// What is missing of the past, besides what the log's floor says.
     let floors = StateLock(HistoryFloors())
     private var pendingFiles: String?
@@ -100,8 +104,12 @@ package final class SettledBacking: Backing, @unchecked Sendable {
         _ lock: OwnerLock,
         _ receive: (borrowing StoredChange) -> Void
     ) throws -> LoadedStore {
+        // Order matters: where there is a directory for the log, there was a database.
+        if FileIdentity(path: location.database) == nil {
+            try requireNothing()
+            try SettledDatabase.create(at: location)
+        }
         let files = try openFiles(logDirectory)
-        if FileIdentity(path: location.database) == nil { try create(files) }
         try lock.hold(location.database)
         let database = try SettledDatabase(location, under: lock)
         var (facts, texts) = try database.facts()
@@ -135,6 +143,13 @@ package final class SettledBacking: Backing, @unchecked Sendable {
         let settler = Settler(database, facts, lock, files, tail, options.settling)
         settler.start()
         (self.lock, self.tail, self.settler) = (lock, tail, settler)
+        fileCheck = FileCheck(
+            StoreFiles(
+                [location.log, location.database],
+                in: [location.directory, logDirectory],
+                others: { [tail] in tail.withLog { $0.finding } }
+            )
+        )
         return loaded
     }
 
@@ -157,15 +172,13 @@ package final class SettledBacking: Backing, @unchecked Sendable {
         }
     }
 
-    private func create(_ files: any LogFiles) throws(StateError) {
-        guard try !StateLog.exists(in: files) else {
-            throw StateError(
-                .corrupt,
-                "\(location.database) is missing, but its log is there: put it back, or use "
-                    + "stated --salvage"
-            )
-        }
-        try SettledDatabase.create(at: location)
+    private func requireNothing() throws(StateError) {
+        guard access(logDirectory, F_OK) == 0 else { return }
+        throw StateError(
+            .corrupt,
+            "\(location.database) is missing, but its log is there: put it back, or use "
+                + "stated --salvage"
+        )
     }
 
     private func readRows(
@@ -331,8 +344,14 @@ package final class SettledBacking: Backing, @unchecked Sendable {
                 "\(location.database) is not open: nothing was committed"
             )
         }
+        if let loss { throw loss }
         let limit = options.settling.logByteCount
         if try tail.append(at: time, wakingAt: limit, encoding: encode) { settler?.wake() }
+        // A commit to files that were removed or replaced meanwhile is not acknowledged.
+        guard let finding = fileCheck?.findingAfterCommit() else { return }
+        let lost = StateError(.readOnly, "\(StateError.unknownOutcome): \(finding)")
+        loss = lost
+        throw lost
     }
 
     /// Decides what became of a commit of unknown outcome.
@@ -345,7 +364,15 @@ package final class SettledBacking: Backing, @unchecked Sendable {
             throw StateError(.storage, "\(location.database) is not open")
         }
         var texts: [String: String] = [:]
-        guard let last = try tail.decideUnknown() else { return texts }
+        let decided: (contents: [UInt8], time: Int64)?
+        if loss == nil {
+            decided = try tail.decideUnknown()
+        } else {
+            // The files have their names again, and the commit is in them.
+            if let finding = fileCheck?.files.finding { throw StateError(.storage, finding) }
+            (loss, decided) = (nil, tail.lastFrame)
+        }
+        guard let last = decided else { return texts }
         try last.contents.withUnsafeBytes { contents in
             try CommitCoder.read(contents, at: last.time) { part in
                 switch part {
@@ -376,10 +403,15 @@ package final class SettledBacking: Backing, @unchecked Sendable {
     package func close() {
         guard let settler else { return }
         settler.end()
+        defer { (self.settler, tail, lock, fileCheck) = (nil, nil, nil, nil) }
+        if let finding = fileCheck?.files.finding {
+            return onFinding(
+                "\(finding); what only this process has is lost unless statectl backup saved it"
+            )
+        }
         do { try settler.close(at: SystemClock.wallMilliseconds()) } catch {
             onFinding("\(location.database) was left unsettled: \(error.message)")
         }
-        (self.settler, tail, lock) = (nil, nil, nil)
     }
 
     /// A store that is released without ``close()`` is as after a crash.

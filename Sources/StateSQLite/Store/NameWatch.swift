@@ -5,8 +5,8 @@ import StatePlatform
 import StateEngine
 import Synchronization
 
-/// Notices that names in a directory were removed or given to other files, and that the path no
-/// longer leads to the directory, with inotify(7).
+/// Notices that names in directories were removed or given to other files, and that a path no longer
+/// leads to its directory, with inotify(7).
 ///
 /// The kernel queues an event before unlink(2) and rename(2) return. Changes without events, such
 /// as a file system that is mounted over the directory, are noticed by ``StoreFiles/finding``.
@@ -19,15 +19,17 @@ final class NameWatch: Sendable {
     private static let count = Atomic(0)
     private let queue: Int32
 
-    /// Nil if the limit is reached, the system has no watch left, or a directory of the path cannot
-    /// be read.
-    init?(_ directory: String) {
+    /// Nil if the limit is reached, the system has no watch left, or a directory of a path cannot be
+    /// read.
+    init?(_ directories: [String]) {
         let isAllowed = NameWatch.count.add(1, ordering: .relaxed).newValue <= NameWatch.limit
         queue = isAllowed ? inotify_init1(Int32(IN_CLOEXEC | IN_NONBLOCK)) : -1
         // From here on `deinit` is called, even if this fails.
-        guard queue >= 0, watch(directory, NameWatch.names | NameWatch.itself),
-            watchPath(of: directory)
-        else { return nil }
+        guard queue >= 0 else { return nil }
+        for directory in directories {
+            guard watch(directory, NameWatch.names | NameWatch.itself), watchPath(of: directory)
+            else { return nil }
+        }
     }
 
     /// Watches the directories that lead to `directory`, and the links among them.
@@ -71,12 +73,12 @@ final class NameWatch: Sendable {
 
 #else
 
-/// Would notice that names in a directory were removed or given to other files, as on Linux with
+/// Would notice that names in directories were removed or given to other files, as on Linux with
 /// inotify(7).
 ///
 /// Never made on Darwin: then the files are compared after each commit.
 struct NameWatch: Sendable {
-    init?(_ directory: String) { return nil }
+    init?(_ directories: [String]) { return nil }
 
     var haveChanged: Bool { true }
 }

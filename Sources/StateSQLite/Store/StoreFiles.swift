@@ -28,14 +28,27 @@ struct StoreFiles: Sendable {
 
     private let files: [File]
     private let names: NameWatch?
+    /// What is wrong with files that change their names, as a sentence; nil if nothing is.
+    private let others: @Sendable () -> String?
 
     /// Records the present files: the database, its log, and its stamp.
     init(_ location: StoreLocation) {
+        self.init(
+            [location.log, location.database, location.stamp],
+            in: [location.directory]
+        )
+    }
+
+    /// Records the present files; those that contain the commits are the first two, and `others`.
+    init(
+        _ paths: [String],
+        in directories: [String],
+        others: @escaping @Sendable () -> String? = { nil }
+    ) {
         // First, so that no change goes unnoticed.
-        names = NameWatch(location.directory)
-        files = [location.log, location.database, location.stamp].map {
-            File(path: $0, number: Number(of: $0))
-        }
+        names = NameWatch(directories)
+        files = paths.map { File(path: $0, number: Number(of: $0)) }
+        self.others = others
     }
 
     /// Which file is missing or replaced, as a sentence; nil if none is.
@@ -63,7 +76,7 @@ struct StoreFiles: Sendable {
                 return LostPlace.replaced(file.path, by: "file")
             }
         }
-        return nil
+        return others()
     }
 }
 
