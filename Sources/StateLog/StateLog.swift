@@ -674,7 +674,7 @@ package final class StateLog {
     }
 
     private func unknown(_ reason: String) -> StateError {
-        StateError(.readOnly, "the outcome of the last commits is unknown: \(reason)")
+        StateError(.readOnly, "\(StateError.unknownOutcome): \(reason)")
     }
 
     /// Decides that frames of unknown outcome are void: those since the last good sync.

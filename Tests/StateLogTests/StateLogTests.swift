@@ -96,7 +96,7 @@ private final class Workload {
         } catch {
             guard error.code == .readOnly || error.code == .noSpace else { throw error }
             guard !files.isOff else { return false }
-            if error.message.contains("nothing was committed") {
+            if !error.isOutcomeUnknown {
                 if !isAppended { written.removeLast() }
                 return true
             }

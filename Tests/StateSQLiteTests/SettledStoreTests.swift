@@ -205,7 +205,7 @@ private final class Run {
         } catch let error as StateError {
             guard !files.isOff else { return false }
             try #require([.readOnly, .noSpace].contains(error.code))
-            if error.code == .noSpace || error.message.contains("nothing was committed") {
+            if !error.isOutcomeUnknown {
                 revision -= 1
                 return true
             }
