@@ -246,6 +246,18 @@ mutants=(
     's/guard \[log.life.number, log.life.before\].contains(facts.life.number) else/guard facts.life.number < 1 << 60 else/'
     "STATED_TEST=1" "SettledIdentityTests"
 
+    "settle-not-carried"
+    "complete: a change does not carry the version that it supersedes"
+    "Sources/StateLog/CommitCoder.swift"
+    's/older.revision < line, older.hasValue {/older.revision < line, older.byteCount > 1 << 40 {/'
+    "STATED_TEST=1" "SettledPastTests"
+
+    "settle-forgets"
+    "a gap is never silent: a delete is forgotten although somebody may ask what was before it"
+    "Sources/StateSQLite/Settled/SettledDatabase.swift"
+    's/WHERE value IS NULL AND revision <= .* LIMIT 1000/WHERE value IS NULL LIMIT 1000/'
+    "STATED_TEST=1" "SettledPastTests"
+
     # As root: they need other users.
     "hidden-pushed"
     "nobody learns what rules hide: a watch gets entries of other owners"
