@@ -47,8 +47,9 @@ package final class StateLog {
     /// The segment that is being written, and the bytes of its file.
     private var segment: LogScan.Segment
     private var byteCount: Int
-    /// Since when it is, in nanoseconds, and whether the one before was full soon.
+    /// Since when it is, in nanoseconds and as an age, and whether the one before was full soon.
     private var begun: Int64
+    private var begunAge: Int64 = 0
     private var wasFullSoon = false
     /// Those before it that are not dropped, the oldest first.
     private var ended: [Ended] = []
@@ -158,6 +159,7 @@ package final class StateLog {
             let end = scan.segments[$0 + 1].header.predecessor.offset
             return Ended(segment: scan.segments[$0], end: end, index: indexes[$0])
         }
+        begunAge = options.age() + earlierAge
         for kept in found.frames where kept.frame.kind == .commits {
             index.note(kept.frame.commits, at: kept.offset)
         }
@@ -217,7 +219,7 @@ package final class StateLog {
     ) throws(StateError) {
         guard !isBroken else { throw unknown("an earlier failure is not repaired") }
         var frame = Frame(kind: kind, durable: syncedPlace, time: time, commits: encode(carryLine))
-        while isEndNamed || end + frame.byteCount + index.closingByteCount > byteCount {
+        while isEndNamed || isOld || end + frame.byteCount + index.closingByteCount > byteCount {
             try takeNextSegment(for: frame.byteCount, at: time)
             frame.durable = syncedPlace
             frame.commits = encode(carryLine)
@@ -317,6 +319,7 @@ package final class StateLog {
         ended.append(Ended(segment: segment, end: end, index: index))
         index = SegmentIndex()
         (segment, self.byteCount, begun) = (next, byteCount, options.now())
+        begunAge = age
         isEndNamed = false
         let written = StateLog.coded(frames.map(\.frame), header)
         (self.end, checksum) = (written.end, written.checksum)
@@ -575,6 +578,12 @@ package final class StateLog {
 
     /// Links to revisions below it have to be carried now (``ChangeLink``).
     package var carryLine: Int64 { header.carryLine }
+
+    /// Whether the segment has lasted for an eighth of the age that is kept: only whole segments are
+    /// dropped.
+    private var isOld: Bool {
+        !retention.isNone && index.first > 0 && age - begunAge > retention.age / 8
+    }
 
     /// How long the daemon has run, over all of its starts, in milliseconds.
     private var age: Int64 { options.age() + earlierAge }

@@ -259,4 +259,23 @@ struct LogHistoryTests {
         #expect(past.revision - past.highestFloor >= 200)
         #expect(past.highestFloor > 1_000)
     }
+
+    @Test func `a segment ends after an eighth of the age that is kept`() throws {
+        let age = Observed<Int64>(0)
+        var options = StateLog.Options()
+        options.age = { age.update { $0 } }
+        let files = SimulatedFiles(sectorByteCount: 512, seed: 1)
+        let log = try StateLog(files, options) { _, _ in }
+        log.retention = LogRetention(changeCount: 1_000_000, byteCount: 1 << 30, age: 8_000)
+        for revision in 1...80 {
+            try log.append(CodedCommits(Int64(revision), value: [1]), at: 0)
+            try log.sync()
+            age.update { $0 += 300 }
+        }
+        // Each lasts for four commits: the fifth comes after more than 1,000.
+        #expect(log.segmentCount == 20)
+        // What is older than 8,000 may go: its floor is not above what the age keeps.
+        let plan = log.planDrop(before: log.syncedPlace)
+        #expect(plan.count > 0 && plan.floor <= 80 - 8_000 / 300)
+    }
 }
