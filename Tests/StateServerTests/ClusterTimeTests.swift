@@ -215,9 +215,11 @@ struct ClusterTimeTests {
         usleep(1_100_000)
         try link.commit("", of: first)
         let second = try link.batch()
-        // As many commands are tried as there is time for; a batch has 64 writes at most.
+        // As many commands are tried as there is time for, which is little without an optimizer; a batch
+        // has 64 writes at most.
+        let isSlow = Extent.isSanitized || _isDebugAssertConfiguration()
         #expect(second.writes.last == end && second.writers.hasSuffix("expiry:\tapp/old"))
-        #expect((2...64).contains(second.writes.count), "\(second.writes.count)")
+        #expect(((isSlow ? 2 : 51)...64).contains(second.writes.count), "\(second.writes.count)")
         try link.commit("", of: second)
         #expect(try link.batch().writes.first?.contains("PUT") == true)
     }

@@ -28,8 +28,8 @@ final class ClientMemory {
         var globCount = 0
         /// Patterns of its watches and subscriptions, and of STATE.CHANGES that wait.
         private(set) var patternCount = 0
-        /// What others wait for while messages are compared with its subscriptions: 40 µs at once, and
-        /// a tenth of a processor in the long run.
+        /// What others wait for while messages are compared with its subscriptions: 25 µs at once if its
+        /// globs have many classes, and a seventh of a processor in the long run.
         let messages = GlobAllowance(fullStepCount: 4 << 10, nanosecondsPerStep: 40)
 
         /// How many of its connections have replies that wait for the disk.
