@@ -50,7 +50,7 @@ final class FileDirectory {
         var unvisited: [FilePath] = []
         /// The directories in which new files are looked for then.
         var listing: Listing?
-        /// Whether the watcher has more.
+        /// Whether the watcher has more, or may have.
         var isCut = false
 
         var isEmpty: Bool { places.isEmpty && unvisited.isEmpty && listing == nil }
@@ -252,7 +252,8 @@ final class FileDirectory {
         if wanted.paths.isEmpty { wanted.since = asked.since }
         wanted.paths.formUnion(first)
         takeSynced()
-        if taken.isEmpty { takeFromWatcher(upTo: count) }
+        // The watcher says once that a place is due: what it has is asked for before a look ends.
+        if taken.isEmpty { takeFromWatcher(upTo: count) } else { taken.isCut = true }
         taken.isCut = taken.isCut || asked.isCut
         if taken.places.count < count { visit(upTo: count) }
         if taken.unvisited.isEmpty, taken.places.count < count, var listing = taken.listing {

@@ -13,16 +13,13 @@ extension FileContainers {
         if let limits = takeReload() { reload(limits, keyspace) }
         guard clinux_monotonic_nanoseconds() >= looks.next else { return wake(at: looks.next) }
         var room = ReadingRoom(containers[0].limits, memory())
-        // What became due during the last piece of something was not looked at yet.
-        var hasMore = containers.contains(where: \.hasMore)
         let first = looks.firstContainer
         for container in containers[first...] + containers[..<first] {
             look(at: container, keyspace, &room)
-            hasMore = hasMore || container.hasMore
         }
         looks.firstContainer = (first + 1) % containers.count
         looks.next = clinux_monotonic_nanoseconds() + max(2 * room.elapsed, 5_000_000)
-        if hasMore || room.isOver { wake(at: looks.next) }
+        if room.isFull || containers.contains(where: \.hasMore) { wake(at: looks.next) }
         wakeForRetries()
     }
 
