@@ -321,8 +321,8 @@ extension CommitCoder {
     /// - Parameters:
     ///   - batch: The batch.
     ///   - line: Versions below this revision are carried by the change that supersedes them.
-    /// - Returns: The changes whose older versions were too large together to be carried, and so are not
-    ///   known from some time on.
+    /// - Returns: The changes whose older versions are not known from some time on: they were too large
+    ///   together to be carried, or only their places are known.
     package mutating func append(
         _ batch: borrowing CommitBatch,
         carryingBelow line: Int64
@@ -338,10 +338,10 @@ extension CommitCoder {
             }
             var link = ChangeLink()
             link.isAfterDelete = older.revision > 0 && older.isKnownDelete
-            if older.revision > 0, older.revision < line, older.hasValue {
+            if older.revision > 0, older.revision < line, !older.isKnownDelete {
                 left -= older.byteCount
-                if left >= 0 {
-                    link.carried = older.change
+                if left >= 0, let version = older.change {
+                    link.carried = version
                 } else {
                     let key = Array(change.key)
                     uncarried.append(UncarriedChange(key: key, revision: change.revision))
@@ -364,4 +364,6 @@ extension CommitCoder {
 package struct UncarriedChange: Hashable, Sendable {
     package var key: [UInt8]
     package var revision: Int64
+
+    package init(key: [UInt8], revision: Int64) { (self.key, self.revision) = (key, revision) }
 }

@@ -199,7 +199,7 @@ public final class CommitBatch: @unchecked Sendable {
     /// The bytes in a change are borrowed: they live until the batch's commit has ended. A key that
     /// moves from storage to memory is deleted from storage.
     public func forEachChange(_ body: (borrowing StoredChange) throws -> Void) rethrows {
-        try earlier?.pass(body)
+        try earlier?.pass { change, _ in try body(change) }
         try forEachOwnChange { change, _, _ in try body(change) }
     }
 
@@ -208,10 +208,7 @@ public final class CommitBatch: @unchecked Sendable {
         _ body: (_ change: borrowing StoredChange, _ older: Superseded) throws -> Void
     ) rethrows {
         if let earlier {
-            try earlier.pass { change in
-                let (revision, ordinal) = (change.previousRevision, change.previousOrdinal)
-                try body(change, Superseded(revision: revision, ordinal: ordinal))
-            }
+            try earlier.pass(body)
         }
         try forEachOwnChange { change, _, older in try body(change, older) }
     }
@@ -333,8 +330,6 @@ extension CommitBatch.Superseded {
         version = (record, .passUnretained(causes[record.cause]))
     }
 
-    /// Whether it is known to be a value.
-    package var hasValue: Bool { version != nil }
     /// The bytes of its value.
     package var byteCount: Int { version?.record.value?.count ?? 0 }
 

@@ -107,11 +107,10 @@ final class DeferredChanges: @unchecked Sendable {
     ///   - batch: Its revisions are above those here.
     ///   - due: When storage must have them.
     func take(_ batch: CommitBatch, until due: Int64) {
-        batch.forEachOwnChange { change, record, _ in
-            let older = CommitBatch.Superseded(
-                revision: change.previousRevision,
-                ordinal: change.previousOrdinal
-            )
+        batch.forEachOwnChange { change, record, older in
+            var older = older
+            // Its memory is freed sooner.
+            older.version = nil
             changes.append(
                 Change(record: copy(record), older: older, cause: index(of: change.cause))
             )
@@ -123,10 +122,13 @@ final class DeferredChanges: @unchecked Sendable {
     }
 
     /// Calls `body` for each, in order of revision and ordinal; the bytes are borrowed.
-    func pass(_ body: (borrowing StoredChange) throws -> Void) rethrows {
+    func pass(
+        _ body: (borrowing StoredChange, CommitBatch.Superseded) throws -> Void
+    ) rethrows {
         for change in changes {
             try causes[change.cause].withUnsafeBytes { cause in
-                try body(change.record.stored(cause: cause, superseding: change.older))
+                let stored = change.record.stored(cause: cause, superseding: change.older)
+                try body(stored, change.older)
             }
         }
     }

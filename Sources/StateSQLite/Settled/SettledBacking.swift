@@ -29,6 +29,7 @@ package final class SettledBacking: Backing, @unchecked Sendable {
         capabilities.files = self
         capabilities.history = self
         capabilities.compaction = self
+        capabilities.deferrals = self
         capabilities.keepsMetadata = true
         return capabilities
     }
@@ -38,6 +39,11 @@ package final class SettledBacking: Backing, @unchecked Sendable {
     private let options: Options
     /// Opens the directory of the log.
     private let openFiles: @Sendable (String) throws(LogFileFailure) -> any LogFiles
+
+    /// What readers have and the log is to have later.
+    let deferrals: DeferralLog
+    /// What the last process had deferred, and what the close has left to the next load.
+    private(set) var deferred = (hasAll: false, left: LeftDeferred.nothing)
 
     private var lock: OwnerLock?
     private(set) var tail: LogTail?
@@ -81,6 +87,7 @@ package final class SettledBacking: Backing, @unchecked Sendable {
     ) {
         (self.location, logDirectory, self.options) = (location, log, options)
         self.openFiles = openFiles
+        deferrals = DeferralLog(path: location.deferrals, boot: BootIdentity.bytes())
     }
 
     // MARK: The start
@@ -135,7 +142,10 @@ package final class SettledBacking: Backing, @unchecked Sendable {
         loaded.epoch = facts.epoch
         loaded.revision = max(loaded.revision, facts.leastRevision)
         loaded.compacted = try takeFloors(&texts, facts, tail)
+        // Before the next life: until then it can be done again.
+        try recoverDeferred(tail, &loaded, &texts, receive)
         beginLife(tail, database, &facts)
+        deferrals.begin(UInt64(tail.withLog { $0.life.number }))
         pendingFiles = texts.removeValue(forKey: Name.pendingFiles)
         fileContainersText = texts.removeValue(forKey: Name.fileContainers)
         loaded.metadata = texts
@@ -170,6 +180,48 @@ package final class SettledBacking: Backing, @unchecked Sendable {
             log.leastFloor = max(facts.floor, facts.leastRevision, revision)
             return log.floor
         }
+    }
+
+    /// Appends what the last process had deferred and the log has not.
+    ///
+    /// - Throws: ``StateError``, with the number of changes; what is left of them is unchanged.
+    private func recoverDeferred(
+        _ tail: LogTail,
+        _ loaded: inout LoadedStore,
+        _ texts: inout [String: String],
+        _ receive: (borrowing StoredChange) -> Void
+    ) throws {
+        var left = deferrals.left(by: UInt64(tail.withLog { $0.life.number }))
+        guard left.begin(after: loaded.revision) else {
+            return onFinding(
+                "\(location.deferrals) does not continue \(location.database): what it has is lost"
+            )
+        }
+        deferred.hasAll = left.isWhole
+        guard let last = left.batches.last else { return }
+        let time = SystemClock.wallMilliseconds()
+        var raised: HistoryFloors?
+        do {
+            _ = try tail.append(at: time, wakingAt: .max) { [batches = left.batches] line in
+                var coder = CommitCoder(at: time)
+                let uncarried = batches.flatMap { $0.code(in: &coder, carryingBelow: line) }
+                raised = uncarried.isEmpty ? nil : floors(without: uncarried)
+                if let raised { coder.append(metadata: Name.floors, raised.text) }
+                return coder.commits
+            }
+        } catch {
+            let count = left.batches.reduce(0) { $0 + $1.changeCount }
+            throw StateError(
+                error.code,
+                "\(count) changes that the last run had not stored yet cannot be stored in "
+                    + "\(logDirectory): \(error.message)"
+            )
+        }
+        if let raised { floors.withLock { $0 = raised } }
+        for batch in left.batches {
+            for entry in batch.read(receive) { texts[entry.name] = entry.text }
+        }
+        loaded.revision = max(loaded.revision, last.lastRevision)
     }
 
     private func requireNothing() throws(StateError) {
@@ -404,6 +456,8 @@ package final class SettledBacking: Backing, @unchecked Sendable {
         guard let settler else { return }
         settler.end()
         defer { (self.settler, tail, lock, fileCheck) = (nil, nil, nil, nil) }
+        deferred.left = deferrals.leftAtTheEnd
+        defer { if deferred.left == .nothing { deferrals.end() } }
         if let finding = fileCheck?.files.finding {
             return onFinding(
                 "\(finding); what only this process has is lost unless statectl backup saved it"
