@@ -78,6 +78,34 @@ extension HistoryReading {
     }
 }
 
+/// A history whose newest changes are in a log, and the current values up to a place of it in rows.
+///
+/// Only inside of ``HistoryReading/snapshot(_:)``.
+package protocol SettledReading: HistoryReading {
+    /// Up to this revision the rows have the newest change of each key.
+    var settledRevision: Int64 { get }
+
+    /// Passes the rows in the order of keys.
+    ///
+    /// - Parameters:
+    ///   - key: Only keys after this one.
+    ///   - receive: Takes a row, whose bytes are borrowed; returns whether it takes more.
+    /// - Returns: Whether all of them were passed.
+    /// - Throws: ``StateError`` if the store cannot be read, or a row is damaged.
+    func forEachRow(
+        after key: [UInt8]?,
+        _ receive: (borrowing StoredChange) -> Bool
+    ) throws -> Bool
+
+    /// Passes changes as ``HistoryReading/forEachChange(after:through:_:)`` does, each with what it
+    /// superseded if the store has that only there.
+    func forEachCarryingChange(
+        after place: HistoryPlace,
+        through revision: Int64,
+        _ receive: (_ change: borrowing StoredChange, _ carried: PastChange?) -> Bool
+    ) throws -> Bool
+}
+
 /// The position of a change in the history.
 public struct HistoryPlace: Hashable, Comparable, Sendable {
     /// The commit's revision.

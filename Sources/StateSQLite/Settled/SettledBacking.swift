@@ -45,6 +45,9 @@ package final class SettledBacking: Backing, @unchecked Sendable {
     /// What the last process had deferred, and what the close has left to the next load.
     private(set) var deferred = (hasAll: false, left: LeftDeferred.nothing)
 
+    /// Keeps settling from changing rows that a backup reads.
+    let pause = CompactionPause()
+
     private var lock: OwnerLock?
     private(set) var tail: LogTail?
     private(set) var settler: Settler?
@@ -134,7 +137,7 @@ package final class SettledBacking: Backing, @unchecked Sendable {
         var tail = LogTail(log)
         if let identity = FileIdentity(path: location.database), identity != facts.identity {
             // Everything has to be in the database before it gets another log.
-            let settler = Settler(database, facts, lock, files, tail, options.settling)
+            let settler = Settler(database, facts, lock, files, tail, pause, options.settling)
             try settler.settle()
             facts = settler.facts
             tail = LogTail(try beginCopy(database, &facts, above: loaded.revision, files))
@@ -150,7 +153,7 @@ package final class SettledBacking: Backing, @unchecked Sendable {
         fileContainersText = texts.removeValue(forKey: Name.fileContainers)
         loaded.metadata = texts
         lastRevision = loaded.revision
-        let settler = Settler(database, facts, lock, files, tail, options.settling)
+        let settler = Settler(database, facts, lock, files, tail, pause, options.settling)
         settler.start()
         (self.lock, self.tail, self.settler) = (lock, tail, settler)
         fileCheck = FileCheck(
@@ -444,6 +447,12 @@ package final class SettledBacking: Backing, @unchecked Sendable {
     package func settle() throws(StateError) {
         precondition(!options.settling.hasThread, "a thread settles this store")
         try settler?.settle()
+    }
+
+    /// The rows, for a reader on any thread.
+    func openRows() throws -> SettledRows {
+        guard let lock else { throw StateError(.storage, "\(location.database) is not open") }
+        return try SettledRows(location, under: lock)
     }
 
     /// What settling has done, and what holds it up.

@@ -167,33 +167,56 @@ final class SettledDatabase {
     /// - Returns: How many there are.
     /// - Throws: ``StateError/Code/corrupt``, naming the first damaged row.
     func readAll(_ receive: (borrowing StoredChange) -> Void) throws -> Int64 {
-        var (count, damage): (Int64, StateError?) = (0, nil)
-        let path = location.database
-        try withoutActuallyEscaping(receive) { receive in
+        var count: Int64 = 0
+        _ = try SettledDatabase.forEachRow(of: connection) { change in
+            count += 1
+            receive(change)
+            return true
+        }
+        return count
+    }
+
+    /// Passes on rows, in the order of keys; their bytes are valid only during the call.
+    ///
+    /// - Parameters:
+    ///   - connection: To the database.
+    ///   - key: Only keys after this one.
+    ///   - receive: Takes a row; returns whether it takes more.
+    /// - Returns: Whether all of them were passed.
+    /// - Throws: ``StateError/Code/corrupt``, naming the first damaged row.
+    static func forEachRow(
+        of connection: SQLiteConnection,
+        after key: [UInt8]? = nil,
+        _ receive: (borrowing StoredChange) -> Bool
+    ) throws -> Bool {
+        var (isStopped, damage): (Bool, StateError?) = (false, nil)
+        let hex = key?.map { $0 < 16 ? "0" + String($0, radix: 16) : String($0, radix: 16) }
+        let condition = hex.map { " WHERE key > CAST(x'\($0.joined())' AS TEXT)" } ?? ""
+        return try withoutActuallyEscaping(receive) { receive in
             do {
                 try connection.receive(
-                    "SELECT receive(\(SettledDatabase.columns)) FROM newest",
-                    columnCount: SettledDatabase.columnCount
+                    "SELECT receive(\(columns)) FROM newest" + condition,
+                    columnCount: columnCount
                 ) { columns in
-                    let change = SettledDatabase.change(in: columns)
+                    let change = change(in: columns)
                     let checksum = sqlite3_value_int64(columns[10])
                     guard checksum == Int64(CommitCoder.checksum(of: change)), change.isPossible
                     else {
                         damage = .damaged(
-                            path,
+                            connection.path,
                             "the row of \(StateError.quoted(change.key)) is not the one that was written"
                         )
                         return false
                     }
-                    count += 1
-                    receive(change)
-                    return true
+                    isStopped = !receive(change)
+                    return !isStopped
                 }
             } catch {
-                throw damage ?? error
+                guard isStopped else { throw damage ?? error }
+                return false
             }
+            return true
         }
-        return count
     }
 
     private static func change(in columns: SQLiteColumns) -> StoredChange {

@@ -1,12 +1,15 @@
+import CLinux
 package import StateEngine
 import StateLog
 import StateModel
 
 /// The past that the log has, for one thread at a time.
-final class SettledHistory: HistoryReading {
+final class SettledHistory: SettledReading {
     private let tail: LogTail
     private let backing: SettledBacking
     private var view: LogView?
+    /// Opened when rows are read first.
+    private var rows: SettledRows?
 
     init(_ tail: LogTail, _ backing: SettledBacking) { (self.tail, self.backing) = (tail, backing) }
 
@@ -36,6 +39,27 @@ final class SettledHistory: HistoryReading {
         _ receive: (borrowing StoredChange) -> Void
     ) throws -> Bool {
         try currentView.withChange(at: place, supersededBy: successor, receive)
+    }
+
+    var settledRevision: Int64 { backing.settlingStatus.settledRevision }
+
+    func forEachRow(
+        after key: [UInt8]?,
+        _ receive: (borrowing StoredChange) -> Bool
+    ) throws -> Bool {
+        let rows = try self.rows ?? backing.openRows()
+        self.rows = rows
+        return try rows.forEach(after: key, receive)
+    }
+
+    func forEachCarryingChange(
+        after place: HistoryPlace,
+        through revision: Int64,
+        _ receive: (_ change: borrowing StoredChange, _ carried: PastChange?) -> Bool
+    ) throws -> Bool {
+        try currentView.forEachChange(after: place, through: revision) { change, link in
+            receive(change, link.carried)
+        }
     }
 
     private var currentView: LogView {
@@ -72,9 +96,22 @@ extension SettledBacking: CompactingBacking {
     package func didLoad(superseding _: HistoryPlace, byteCount _: Int) {}
 
     package func raiseCompaction(to revision: Int64) {
+        guard pauseMilliseconds == 0 else { return }
         tail?.withLog { $0.leastFloor = max($0.leastFloor, revision) }
         settler?.dropSoon()
     }
+
+    package func pauseCompaction() { pause.begin(at: clinux_boottime_milliseconds()) }
+
+    package func resumeCompaction() {
+        pause.finish()
+        settler?.wake()
+    }
+
+    package var removalCount: Int { pause.removalCount }
+
+    /// How long nothing is removed if no more of a backup is read; 0 without one.
+    var pauseMilliseconds: Int64 { pause.millisecondsLeft(clinux_boottime_milliseconds) }
 
     package func compact(while _: () -> Bool) throws(StateError) -> CompactionStep {
         var step = CompactionStep(compacted: tail?.withLog { $0.floor } ?? 0)
@@ -84,6 +121,14 @@ extension SettledBacking: CompactingBacking {
 
     package func syncCompaction() throws(StateError) {
         guard let tail else { return }
+        let seconds = (pauseMilliseconds + 999) / 1_000
+        guard seconds == 0 else {
+            throw StateError(
+                .conflict,
+                "a backup is being made: nothing was compacted; try again when it has ended, or in "
+                    + "\(seconds) s if its client has stopped reading"
+            )
+        }
         do { try writeFloor(tail.withLog { $0.floor }) } catch {
             throw error as? StateError ?? StateError(.storage, "\(error)")
         }

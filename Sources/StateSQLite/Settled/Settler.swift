@@ -40,6 +40,7 @@ final class Settler: @unchecked Sendable {
     private let location: StoreLocation
     private let files: any LogFiles
     private let tail: LogTail
+    private let pause: CompactionPause
     private let options: SettlingOptions
     private let status = StateLock(SettlingStatus())
 
@@ -72,10 +73,11 @@ final class Settler: @unchecked Sendable {
         _ lock: OwnerLock,
         _ files: any LogFiles,
         _ tail: LogTail,
+        _ pause: CompactionPause,
         _ options: SettlingOptions
     ) {
         (self.database, self.facts, self.lock) = (database, facts, lock)
-        (self.files, self.tail, self.options) = (files, tail, options)
+        (self.files, self.tail, self.pause, self.options) = (files, tail, pause, options)
         (location, durable) = (database.location, facts.place)
         spares = SparePreparer(tail)
         status.withLock { $0.settledRevision = facts.revision }
@@ -119,10 +121,18 @@ final class Settler: @unchecked Sendable {
         // So a store is written at most three times for each time that all of it changes.
         let limit = max(options.logByteCount, Int(fileByteCount(location.database) ?? 0) / 2)
         guard tail.unsettledByteCount >= limit || rest() == 0 else { return rest() }
+        // A backup that is slow must not let the log grow without end.
+        let pauseMilliseconds = pause.millisecondsLeft(clinux_boottime_milliseconds)
+        if pauseMilliseconds > 0, tail.unsettledByteCount < Settler.pausedShare * limit {
+            return pauseMilliseconds * 1_000_000
+        }
         // If it fails, the log keeps everything meanwhile.
         do { try settle() } catch { return 1_000_000_000 }
         return rest()
     }
+
+    /// A backup ends once the log has so many times what is settled otherwise.
+    private static let pausedShare = 8
 
     // MARK: Settling
 
@@ -133,7 +143,11 @@ final class Settler: @unchecked Sendable {
     /// - Throws: ``StateError``; the log has everything that the database may lack.
     func settle() throws(StateError) {
         let began = clinux_monotonic_nanoseconds()
-        defer { tail.noteSettled(upTo: facts.place, at: began) }
+        pause.countRemoval()
+        defer {
+            tail.noteSettled(upTo: facts.place, at: began)
+            pause.countRemoval()
+        }
         do throws(StateError) {
             try settleDurable()
             status.withLock {

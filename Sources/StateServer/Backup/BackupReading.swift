@@ -1,13 +1,17 @@
 import StateEngine
 import StateModel
+import StatePlatform
 import StateWire
 
 /// Reads the store at one revision, in pieces of about 256 KiB.
 ///
-/// The rows up to the revision do not change, and compaction pauses while pieces are asked for; if it
-/// has removed something since the beginning nevertheless, the backup fails. With history, all rows are passed on. Without,
-/// the rows are read twice: a row names the one that it supersedes, so the first time finds which are
-/// superseded at the revision, with 16 bytes of memory each.
+/// What is read does not change, because settling and compaction pause while pieces are asked for; if
+/// something was removed since the beginning nevertheless, the backup fails.
+///
+/// First come the newest changes of keys up to the floor of the history, which the store has in rows, in
+/// the order of keys; then the changes after it. With history, a change that has superseded one up to the
+/// floor comes after that one. Without, changes are read twice: a change names the one that it supersedes,
+/// so the first time finds which are superseded at the revision, with 16 bytes of memory each.
 ///
 /// The history thread uses it while a ``BackupJob`` reads, the loop thread before and after: the proof
 /// of `@unchecked Sendable`.
@@ -25,11 +29,16 @@ final class BackupReading: @unchecked Sendable {
     /// Whether it was checked that nothing is missing.
     private var isWhole = false
     private var place: HistoryPlace
+    /// The oldest state that the history has.
+    private var floor: Int64 = 0
+    /// Up to here the store has rows; 0 without rows, and for a backup of changes only.
+    private var settledRevision: Int64 = 0
+    /// The last key whose row was read, and whether all were.
+    private var lastKey: [UInt8]?
+    private var hasRows = false
     /// What rows up to the revision supersede, in order once it is complete; nil with history.
     private var superseded: [HistoryPlace]?
     private var isSupersededComplete = false
-    /// The first of them that is not before ``place``.
-    private var nextSuperseded = 0
 
     private static let pieceByteCount = 256 << 10
 
@@ -93,7 +102,10 @@ final class BackupReading: @unchecked Sendable {
     func readPiece(of history: any HistoryReading) throws -> Bool {
         let before = compaction.removalCount
         // Only while a transaction ends that began before the pause.
-        guard before % 2 == 0 || before > removalCount else { return false }
+        guard before % 2 == 0 || before > removalCount else {
+            usleep(1_000)
+            return false
+        }
         guard before == removalCount else { throw BackupReading.wasCompacted }
         let frame = try history.snapshot { compacted in
             try requireWhole(history, compacted)
@@ -101,7 +113,8 @@ final class BackupReading: @unchecked Sendable {
                 try findSuperseded(history)
                 return [UInt8]()
             }
-            return try readRows(history, compacted)
+            if let rows = history as? any SettledReading, !hasRows { return try readRows(rows) }
+            return try readChanges(history)
         }
         guard compaction.removalCount == removalCount else { throw BackupReading.wasCompacted }
         piece = frame
@@ -121,6 +134,12 @@ final class BackupReading: @unchecked Sendable {
         let oldest = max(compacted, try history.floors().highest)
         guard oldest <= revision else { throw BackupReading.wasCompacted }
         if since > 0, oldest > since { throw StateError.compacted(since, oldest: oldest) }
+        if let rows = history as? any SettledReading {
+            guard rows.settledRevision <= revision else { throw BackupReading.wasCompacted }
+            hasRows = since > 0
+            if since == 0 { (settledRevision, place) = (rows.settledRevision, .end(of: compacted)) }
+        }
+        floor = compacted
         isWhole = true
     }
 
@@ -134,44 +153,89 @@ final class BackupReading: @unchecked Sendable {
         guard isAtEnd else { return }
         superseded?.sort()
         isSupersededComplete = true
-        place = .end(of: 0)
+        place = .end(of: history is any SettledReading ? max(since, floor) : since)
     }
 
-    private func readRows(_ history: any HistoryReading, _ compacted: Int64) throws -> [UInt8] {
+    /// The newest changes of keys up to the floor.
+    private func readRows(_ rows: any SettledReading) throws -> [UInt8] {
         var budget = HistoryBudget(byteCount: BackupReading.pieceByteCount)
         var payload: [UInt8] = []
         var count = 0
-        let isAtEnd = try history.forEachChange(after: place, through: revision) { change in
-            place = change.place
+        hasRows = try rows.forEachRow(after: lastKey) { row in
+            lastKey = Array(row.key)
             let before = payload.count
-            let isPassed = includesHistory ? true : isLast(change)
-            if isPassed {
-                change.appendBackupRow(to: &payload)
+            if row.revision <= floor, !isSuperseded(row.place) {
+                row.appendBackupRow(to: &payload)
                 count += 1
             }
             return budget.take(byteCount: payload.count - before)
         }
-        let rows = count > 0 ? writer.frame(.rows, itemCount: count, payload) : []
+        return count > 0 ? writer.frame(.rows, itemCount: count, payload) : []
+    }
+
+    private func readChanges(_ history: any HistoryReading) throws -> [UInt8] {
+        var budget = HistoryBudget(byteCount: BackupReading.pieceByteCount)
+        var (older, newer): ([UInt8], [UInt8]) = ([], [])
+        var count = 0
+        // In the log themselves; it cannot be asked while it passes changes.
+        var olderPlaces: [HistoryPlace] = []
+        func pass(_ change: borrowing StoredChange, _ carried: PastChange?) -> Bool {
+            place = change.place
+            let before = newer.count
+            if includesHistory || !isSuperseded(place) {
+                change.appendBackupRow(to: &newer)
+                count += 1
+            }
+            if let previous = change.previousPlace, lacksRow(of: previous, before: change.revision) {
+                if let carried {
+                    carried.withChange(of: change.key) { $0.appendBackupRow(to: &older) }
+                    count += 1
+                } else {
+                    olderPlaces.append(previous)
+                }
+            }
+            return budget.take(byteCount: newer.count - before)
+        }
+        let isAtEnd: Bool
+        if let rows = history as? any SettledReading {
+            isAtEnd = try rows.forEachCarryingChange(after: place, through: revision, pass)
+        } else {
+            isAtEnd = try history.forEachChange(after: place, through: revision) { pass($0, nil) }
+        }
+        for place in olderPlaces {
+            let isThere = try history.withChange(at: place, supersededBy: nil) {
+                $0.appendBackupRow(to: &older)
+            }
+            if isThere { count += 1 }
+        }
+        let rows = count > 0 ? writer.frame(.rows, itemCount: count, older + newer) : []
         guard isAtEnd else { return rows }
         hasEnded = true
         // Without history, it begins here.
         let floors = includesHistory ? try history.floors().text : ""
         let lines =
-            [(name: "compacted", value: "\(includesHistory ? compacted : revision)")]
+            [(name: "compacted", value: "\(includesHistory ? floor : revision)")]
             + floors.split(separator: "\n").map { (name: "floor", value: String($0)) }
         return rows + writer.end(lines)
     }
 
-    /// Whether no later row up to the revision supersedes a row.
+    /// Whether what a change superseded belongs to the state at the floor, and its row has a later
+    /// change of the key.
+    private func lacksRow(of previous: HistoryPlace, before revision: Int64) -> Bool {
+        includesHistory && previous.revision <= floor && revision <= settledRevision
+    }
+
+    /// Whether a later change up to the revision supersedes one.
     ///
     /// Deletes are passed, too: if compaction has removed the successor of an older row, nothing else
     /// shows that the key was deleted.
-    private func isLast(_ change: borrowing StoredChange) -> Bool {
+    private func isSuperseded(_ place: HistoryPlace) -> Bool {
         guard let superseded else { return false }
-        let place = change.place
-        while nextSuperseded < superseded.count, superseded[nextSuperseded] < place {
-            nextSuperseded += 1
+        var (low, high) = (0, superseded.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if superseded[middle] < place { low = middle + 1 } else { high = middle }
         }
-        return nextSuperseded == superseded.count || superseded[nextSuperseded] != place
+        return low < superseded.count && superseded[low] == place
     }
 }
