@@ -52,6 +52,8 @@ package final class SettledBacking: Backing, @unchecked Sendable {
     private(set) var tail: LogTail?
     private(set) var settler: Settler?
     private var fileCheck: FileCheck?
+    /// Which file of the store was missing or replaced when it was closed, as a sentence.
+    package private(set) var lossAtClose: String?
     /// Why nothing may be appended: the last commit is in files that no start finds.
     private var loss: StateError?
     /// What is missing of the past, besides what the log's floor says.
@@ -228,6 +230,14 @@ package final class SettledBacking: Backing, @unchecked Sendable {
     }
 
     private func requireNothing() throws(StateError) {
+        // The values are elsewhere: an empty store in their place would hide that.
+        if let left = location.unfinishedFiles.first(where: { FileIdentity(path: $0) != nil }) {
+            throw StateError(
+                .storage,
+                "\(left) is left of a restore or a salvage that was broken off: repeat "
+                    + "that into a new directory, or remove the file to begin an empty store"
+            )
+        }
         guard access(logDirectory, F_OK) == 0 else { return }
         throw StateError(
             .corrupt,
@@ -458,6 +468,10 @@ package final class SettledBacking: Backing, @unchecked Sendable {
     /// What settling has done, and what holds it up.
     package var settlingStatus: SettlingStatus { settler?.currentStatus ?? SettlingStatus() }
 
+    /// Which file of the store is missing or replaced, as a sentence; nil if none is. May be read on any
+    /// thread between load and close.
+    package var fileFinding: String? { fileCheck?.files.finding }
+
     /// Settles everything, so that the database alone has the store, and releases the lock.
     ///
     /// If that fails, it is left as after a crash: the next start reads the log.
@@ -467,11 +481,10 @@ package final class SettledBacking: Backing, @unchecked Sendable {
         defer { (self.settler, tail, lock, fileCheck) = (nil, nil, nil, nil) }
         deferred.left = deferrals.leftAtTheEnd
         defer { if deferred.left == .nothing { deferrals.end() } }
-        if let finding = fileCheck?.files.finding {
-            return onFinding(
-                "\(finding); what only this process has is lost unless statectl backup saved it"
-            )
+        lossAtClose = fileFinding.map {
+            "\($0); what only this process has is lost unless statectl backup saved it"
         }
+        guard lossAtClose == nil else { return }
         do { try settler.close(at: SystemClock.wallMilliseconds()) } catch {
             onFinding("\(location.database) was left unsettled: \(error.message)")
         }

@@ -106,7 +106,11 @@ final class Settler: @unchecked Sendable {
         while true {
             requests.wakeup.wait(nanoseconds: wait)
             guard !requests.isEnding.load(ordering: .acquiring) else { return finishShrinking() }
-            if requests.isAsked.exchange(false, ordering: .acquiring) { try? settle() }
+            if requests.isAsked.exchange(false, ordering: .acquiring) {
+                if (try? settle(pausing: true)) == false {
+                    requests.isAsked.store(true, ordering: .releasing)
+                }
+            }
             finishShrinking()
             let proof = tail.proveLast()
             wait = [proof, settleIfDue()].compactMap(\.self).min()
@@ -122,12 +126,9 @@ final class Settler: @unchecked Sendable {
         let limit = max(options.logByteCount, Int(fileByteCount(location.database) ?? 0) / 2)
         guard tail.unsettledByteCount >= limit || rest() == 0 else { return rest() }
         // A backup that is slow must not let the log grow without end.
-        let pauseMilliseconds = pause.millisecondsLeft(clinux_boottime_milliseconds)
-        if pauseMilliseconds > 0, tail.unsettledByteCount < Settler.pausedShare * limit {
-            return pauseMilliseconds * 1_000_000
-        }
-        // If it fails, the log keeps everything meanwhile.
-        do { try settle() } catch { return 1_000_000_000 }
+        let pauses = tail.unsettledByteCount < Settler.pausedShare * limit
+        // If it fails, or waits for a backup, the log keeps everything meanwhile.
+        guard (try? settle(pausing: pauses)) == true else { return 1_000_000_000 }
         return rest()
     }
 
@@ -140,14 +141,17 @@ final class Settler: @unchecked Sendable {
     ///
     /// Called by its thread, or without one.
     ///
+    /// - Parameter pauses: Whether it does nothing while a backup reads the rows.
+    /// - Returns: False if it did nothing.
     /// - Throws: ``StateError``; the log has everything that the database may lack.
-    func settle() throws(StateError) {
+    @discardableResult
+    func settle(pausing pauses: Bool = false) throws(StateError) -> Bool {
         let began = clinux_monotonic_nanoseconds()
+        // Order matters: a backup that begins now waits for the end, or is seen.
         pause.countRemoval()
-        defer {
-            tail.noteSettled(upTo: facts.place, at: began)
-            pause.countRemoval()
-        }
+        defer { pause.countRemoval() }
+        if pauses, pause.millisecondsLeft(clinux_boottime_milliseconds) > 0 { return false }
+        defer { tail.noteSettled(upTo: facts.place, at: began) }
         do throws(StateError) {
             try settleDurable()
             status.withLock {
@@ -155,6 +159,7 @@ final class Settler: @unchecked Sendable {
                 $0.settledRevision = facts.revision
                 $0.settleCount += 1
             }
+            return true
         } catch {
             status.withLock { $0.failure = error.message }
             throw error
