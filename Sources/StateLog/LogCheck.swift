@@ -77,7 +77,8 @@ package struct LogCheck: Hashable, Sendable {
     ) throws(StateError) {
         segmentCount += 1
         var index = SegmentIndex()
-        let end = try scan.read(segment, upTo: next?.header.predecessor.offset) {
+        let known = try next.map { next throws(StateError) in try segment.end(before: next.header) }
+        let end = try scan.read(segment, upTo: known) {
             (frame, place) throws(LogDamage) in
             guard frame.kind == .commits else { return }
             index.note(try CodedCommits(reading: frame.contents, at: frame.time), at: place.offset)
@@ -85,13 +86,14 @@ package struct LogCheck: Hashable, Sendable {
         changeCount += index.changeCount
         revision = max(revision, index.last)
         guard let next else { return }
-        guard end.checksum == next.header.predecessorChecksum else {
+        guard segment.isRewritten || end.checksum == next.header.predecessorChecksum else {
             throw StateError(
                 .corrupt,
                 "segment \(segment.header.number) of the log does not end as \(next.name) says that it does"
             )
         }
         let written = try segment.index(upTo: end.place.offset)
+        if segment.isRewritten { index.keepRange(of: written) }
         index.age = written.age
         guard written == index else {
             throw StateError(

@@ -13,6 +13,25 @@ struct LogScan {
         var start: LogPlace {
             LogPlace(segment: header.number, offset: SegmentHeader.byteCount)
         }
+
+        /// Whether it was written again: then the next one names another end and checksum.
+        var isRewritten: Bool { header.rewriteCount > 0 }
+
+        /// Where it ends if another follows: as that one says, or as it says itself if it was written
+        /// again.
+        ///
+        /// - Throws: ``StateError/Code/corrupt`` if the other one follows another end.
+        func end(before next: SegmentHeader) throws(StateError) -> Int {
+            guard isRewritten else { return next.predecessor.offset }
+            guard next.predecessor.offset == header.originalEnd else {
+                throw StateError(
+                    .corrupt,
+                    "segment \(next.number) of the log follows another one than \(name); stated --salvage "
+                        + "reads what is left of a log"
+                )
+            }
+            return header.rewrittenEnd
+        }
     }
 
     /// Those that count, the oldest first.
@@ -120,9 +139,13 @@ struct LogScan {
     private mutating func order(_ found: [Segment]) throws(StateError) {
         nextNumber = (found.map(\.header.number).max() ?? 0) + 1
         var byNumber: [UInt64: Segment] = [:]
-        for segment in found {
-            guard byNumber.updateValue(segment, forKey: segment.header.number) == nil else {
-                throw StateError(.corrupt, "the log has two segments of the same number")
+        var replaced: [Segment] = []
+        for segment in found.sorted(by: { $0.header.rewriteCount < $1.header.rewriteCount }) {
+            if let older = byNumber.updateValue(segment, forKey: segment.header.number) {
+                guard older.header.rewriteCount < segment.header.rewriteCount else {
+                    throw StateError(.corrupt, "the log has two segments of the same number")
+                }
+                replaced.append(older)
             }
             guard segment.header.epoch == start?.epoch ?? found[0].header.epoch else {
                 throw StateError(
@@ -133,7 +156,7 @@ struct LogScan {
             }
         }
         var successors: [UInt64: Segment] = [:]
-        for segment in found.sorted(by: { $0.header.number < $1.header.number }) {
+        for segment in byNumber.values.sorted(by: { $0.header.number < $1.header.number }) {
             successors[segment.header.predecessor.segment] = segment
         }
         segments = try before(byNumber)
@@ -142,7 +165,8 @@ struct LogScan {
             segments.append(next)
             last = next.header.number
         }
-        try takeVoid(found, byNumber)
+        try takeVoid(byNumber)
+        void += replaced
     }
 
     /// The segment where the reader is, and those before it that are there still.
@@ -163,13 +187,10 @@ struct LogScan {
         return chain.reversed()
     }
 
-    private mutating func takeVoid(
-        _ found: [Segment],
-        _ byNumber: [UInt64: Segment]
-    ) throws(StateError) {
+    private mutating func takeVoid(_ byNumber: [UInt64: Segment]) throws(StateError) {
         let counted = Set(segments.map(\.header.number))
         let oldest = segments.first?.header.number ?? 0
-        void = found.filter { !counted.contains($0.header.number) }
+        void = byNumber.values.filter { !counted.contains($0.header.number) }
         // What follows a void segment is void, and so is what followed a dropped one; what follows
         // nothing else lacks its predecessor.
         for segment in void {
@@ -221,13 +242,16 @@ extension LogScan {
         for (index, segment) in segments.enumerated()
         where segment.header.number >= start?.place.segment ?? 0 {
             let next = index + 1 < segments.count ? segments[index + 1].header : nil
-            if let end, end.checksum != segment.header.predecessorChecksum {
+            if let end, !segments[index - 1].isRewritten,
+                end.checksum != segment.header.predecessorChecksum
+            {
                 throw damage(
                     segment.header.predecessor,
                     "it does not end as \(segment.name) says that it does"
                 )
             }
-            end = try read(segment, upTo: next?.predecessor.offset, end?.life, body)
+            let known = try next.map { next throws(StateError) in try segment.end(before: next) }
+            end = try read(segment, upTo: known, end?.life, body)
         }
         return end
     }

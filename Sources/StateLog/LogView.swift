@@ -14,6 +14,46 @@ package struct LogView: Sendable {
     let parts: [Part]
     /// From this revision on every state and every change is there.
     package let floor: Int64
+    /// How long the daemon has run, over all of its starts, in milliseconds.
+    package let age: Int64
+
+    /// What is known of a segment.
+    package struct Segment: Sendable {
+        package let number: UInt64
+        package let changeCount: Int
+        /// How long the daemon had run when it ended, in milliseconds.
+        package let endAge: Int64
+    }
+
+    /// Its segments, the oldest first; the last one is being written.
+    package var segments: [Segment] {
+        parts.map {
+            Segment(
+                number: $0.part.segment.header.number,
+                changeCount: $0.index.changeCount,
+                endAge: $0.index.age
+            )
+        }
+    }
+
+    /// Passes the changes of a segment in order of revision and ordinal.
+    ///
+    /// - Parameters:
+    ///   - position: That of the segment among ``segments``.
+    ///   - receive: Takes a change, whose bytes are borrowed.
+    /// - Throws: As ``forEachChange(after:through:_:)``.
+    package func forEachChange(
+        inSegment position: Int,
+        _ receive: (borrowing StoredChange) -> Void
+    ) throws(StateError) {
+        let part = parts[position]
+        try part.forEachFrame(from: SegmentHeader.byteCount) { (frame) throws(LogDamage) in
+            try CommitCoder.read(frame.contents, at: frame.time, comparingRows: false) {
+                if case .change(let change, _) = $0 { receive(change) }
+            }
+            return true
+        }
+    }
 
     /// Passes changes in order of revision and ordinal.
     ///

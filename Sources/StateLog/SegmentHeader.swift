@@ -27,8 +27,8 @@ package struct LogPlace: Hashable, Comparable, Sendable, CustomStringConvertible
 /// 16  identity of the store, generation, number, seed       4 × 8
 /// 48  predecessor: number, end, checksum of its last frame  8, 8, 4
 /// 68  rewrite count                                         4
-/// 72  carry line, original end                              2 × 8
-/// 88  CRC-32C of all of that
+/// 72  carry line, original end, end                         3 × 8
+/// 96  CRC-32C of all of that
 /// ```
 ///
 /// The first copy is written and synced before the second. So a crash leaves one that is whole: the
@@ -42,7 +42,7 @@ struct SegmentHeader: Hashable, Sendable {
     static let format: UInt32 = 1
 
     private static let magic = Array("stlog\r\n\0".utf8)
-    private static let codedByteCount = 92
+    private static let codedByteCount = 100
 
     var format = SegmentHeader.format
     var oldestReader: UInt32 = 1
@@ -62,6 +62,8 @@ struct SegmentHeader: Hashable, Sendable {
     var carryLine: Int64 = 0
     /// The end that a segment had before it was written again; 0 if it was not.
     var originalEnd = 0
+    /// The end that it has since; 0 if it was not.
+    var rewrittenEnd = 0
 
     /// One block.
     var coded: [UInt8] {
@@ -79,6 +81,7 @@ struct SegmentHeader: Hashable, Sendable {
         coded.append(fixed: rewriteCount)
         coded.append(fixed: carryLine)
         coded.append(fixed: UInt64(originalEnd))
+        coded.append(fixed: UInt64(rewrittenEnd))
         coded.append(fixed: coded.bytes.withUnsafeBytes { Checksum.crc32c($0) })
         return coded.bytes
             + Array(repeating: 0, count: SegmentHeader.blockByteCount - coded.count)
@@ -103,6 +106,7 @@ struct SegmentHeader: Hashable, Sendable {
         rewriteCount = try reader.fixed(UInt32.self)
         carryLine = try reader.fixed(Int64.self)
         originalEnd = Int(truncatingIfNeeded: try reader.fixed(UInt64.self))
+        rewrittenEnd = Int(truncatingIfNeeded: try reader.fixed(UInt64.self))
         guard try reader.fixed(UInt32.self) == Checksum.crc32c(summed) else {
             throw LogDamage("has a header that is damaged")
         }

@@ -50,6 +50,12 @@ struct SegmentIndex: Hashable, Sendable {
         marks.append(Mark(revision: contents.first, offset: offset))
     }
 
+    /// It is that of a segment that was written again, without some of its changes: revisions and age
+    /// stay.
+    mutating func keepRange(of original: SegmentIndex) {
+        (first, last, age) = (original.first, original.last, original.age)
+    }
+
     /// What is behind `end` is in another segment now.
     mutating func cut(at end: Int) { marks.removeAll { $0.offset >= end } }
 

@@ -146,7 +146,7 @@ package final class StateLog {
         byteCount = try LogScan.reading { () throws(LogFileFailure) in try last.file.byteCount() }
         var indexes: [SegmentIndex] = []
         for (older, newer) in zip(scan.segments, scan.segments.dropFirst()) {
-            indexes.append(try older.index(upTo: newer.header.predecessor.offset))
+            indexes.append(try older.index(upTo: older.end(before: newer.header)))
         }
         earlierAge = max(0, (indexes.map(\.age).max() ?? 0) - options.age())
         var age = options.age() + earlierAge
@@ -155,9 +155,10 @@ package final class StateLog {
             if indexes[position].age == 0 { indexes[position].age = age }
             age = indexes[position].age
         }
-        ended = indexes.indices.map {
-            let end = scan.segments[$0 + 1].header.predecessor.offset
-            return Ended(segment: scan.segments[$0], end: end, index: indexes[$0])
+        ended = try indexes.indices.map { position throws(StateError) in
+            let segment = scan.segments[position]
+            let end = try segment.end(before: scan.segments[position + 1].header)
+            return Ended(segment: segment, end: end, index: indexes[position])
         }
         begunAge = options.age() + earlierAge
         for kept in found.frames where kept.frame.kind == .commits {
@@ -539,6 +540,50 @@ package final class StateLog {
         return ended.prefix(count).map { LogSpare.Dropped(segment: $0.segment, life: life.number) }
     }
 
+    /// Ends the segment that is being written, if it has changes, so that it can be settled and written
+    /// again.
+    ///
+    /// - Throws: As ``append(_:at:)``.
+    package func endSegment(at time: Int64) throws(StateError) {
+        guard index.changeCount > 0, !isBroken else { return }
+        try takeNextSegment(for: 0, at: time)
+    }
+
+    /// A segment that is written again without some of its changes; nil if it is not there, or is the one
+    /// that is being written.
+    package func planRewrite(of number: UInt64) -> SegmentRewrite? {
+        guard let position = ended.firstIndex(where: { $0.segment.header.number == number }) else {
+            return nil
+        }
+        defer { nextSlot += 1 }
+        let later = ended[(position + 1)...].map(\.segment.header.number)
+        return SegmentRewrite(
+            files: files,
+            name: "\(nextSlot)",
+            segment: ended[position].segment,
+            end: ended[position].end,
+            index: ended[position].index,
+            next: later.first ?? header.number
+        )
+    }
+
+    /// Takes a segment that was written again.
+    ///
+    /// - Returns: The file that it replaces; nil if the segment was dropped meanwhile.
+    package func take(_ rewritten: SegmentRewrite.Written) -> LogSpare.Dropped? {
+        let number = rewritten.segment.header.number
+        guard let position = ended.firstIndex(where: { $0.segment.header.number == number }) else {
+            return nil
+        }
+        let former = ended[position].segment
+        ended[position] = Ended(
+            segment: rewritten.segment,
+            end: rewritten.segment.header.rewrittenEnd,
+            index: rewritten.index
+        )
+        return LogSpare.Dropped(segment: former, life: life.number)
+    }
+
     /// Whether a dropped file of this length is of use, as a spare.
     package func wants(spareOf byteCount: Int) -> Bool {
         byteCount == wantedByteCount && spares.count < StateLog.spareLimit
@@ -570,7 +615,7 @@ package final class StateLog {
         parts.append(
             LogView.Part(part: LogSnapshot.Part(segment: segment, range: range), index: index)
         )
-        return LogView(parts: parts, floor: floor)
+        return LogView(parts: parts, floor: floor, age: age)
     }
 
     /// From this revision on every state and every change is there.

@@ -22,24 +22,26 @@ final class RuledModel {
     static let prefixes = ["none/", "two/", "aged/", "both/", "free/"]
 
     private(set) var keyspace: LocalKeyspace
-    private let backing: () -> SQLiteBacking
+    private let backing: () -> any Backing
     private var random: SplitMix
     private(set) var changes: [Change] = []
     private(set) var state: [String: [UInt8]] = [:]
     let clock: Observed<Int64>
 
-    init(
-        seed: UInt64,
-        clock: Observed<Int64> = Observed(1_000_000),
-        _ backing: @escaping () -> SQLiteBacking
-    ) throws {
-        random = SplitMix(seed: seed)
-        self.clock = clock
-        self.backing = {
+    convenience init(seed: UInt64, _ backing: @escaping () -> SQLiteBacking) throws {
+        try self.init(seed: seed) { clock in
             let backing = backing()
             backing.clock = { clock.current }
             return backing
         }
+    }
+
+    /// - Parameter backing: Makes a store with a clock, in milliseconds.
+    init(seed: UInt64, _ backing: @escaping (Observed<Int64>) -> any Backing) throws {
+        let clock = Observed<Int64>(1_000_000)
+        random = SplitMix(seed: seed)
+        self.clock = clock
+        self.backing = { backing(clock) }
         keyspace = try LocalKeyspace(backing: self.backing())
         try install(RuledModel.kept)
     }

@@ -12,7 +12,7 @@ final class LogTail: @unchecked Sendable {
     private let log: StateLog
     /// The contents of the last frame, whose outcome may be unknown.
     private var last: (contents: [UInt8], time: Int64) = ([], 0)
-    private var byteCount = 0
+    private var unsettled = 0
     private var since: Int64?
     /// When the last commit was appended that no later frame proves to be durable.
     private var unproven: Int64?
@@ -23,7 +23,10 @@ final class LogTail: @unchecked Sendable {
     init(_ log: StateLog) { self.log = log }
 
     /// How many bytes of the log are not settled, about.
-    var unsettledByteCount: Int { lock.withLock { _ in byteCount } }
+    var unsettledByteCount: Int { lock.withLock { _ in unsettled } }
+
+    /// The bytes of its files.
+    var byteCount: Int { lock.withLock { _ in log.fileByteCount } }
 
     /// Since when there are some, in nanoseconds; nil if there are none.
     var oldest: Int64? { lock.withLock { _ in since } }
@@ -55,12 +58,12 @@ final class LogTail: @unchecked Sendable {
                 return contents
             }
             try log.sync()
-            let before = byteCount
-            byteCount += last.contents.count
+            let before = unsettled
+            unsettled += last.contents.count
             let now = clinux_monotonic_nanoseconds()
             let isFirst = unproven == nil
             (since, unproven) = (since ?? now, now)
-            return isFirst || before < limit && byteCount >= limit
+            return isFirst || before < limit && unsettled >= limit
                 || log.endPlace.segment != segment
         }
     }
@@ -72,7 +75,9 @@ final class LogTail: @unchecked Sendable {
     private var nextReader = 0
 
     /// Calls `body` with the past as it is now; no file that it has is used again meanwhile.
-    func withView<Result>(_ body: (LogView) throws -> Result) rethrows -> Result {
+    func withView<Result, Failure: Error>(
+        _ body: (LogView) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
         let (view, reader) = lock.withLock { _ in
             defer { nextReader += 1 }
             readers.insert(nextReader)
@@ -120,8 +125,8 @@ final class LogTail: @unchecked Sendable {
     /// Everything up to a place was settled by a settle that began at a time.
     func noteSettled(upTo place: LogPlace, at time: Int64) {
         lock.withLock { _ in
-            byteCount = log.snapshot(from: place).byteCount
-            since = byteCount == 0 ? nil : max(since ?? time, time)
+            unsettled = log.snapshot(from: place).byteCount
+            since = unsettled == 0 ? nil : max(since ?? time, time)
         }
     }
 }

@@ -156,8 +156,9 @@ package final class SettledBacking: Backing, @unchecked Sendable {
         loaded.metadata = texts
         lastRevision = loaded.revision
         let settler = Settler(database, facts, lock, files, tail, pause, options.settling)
-        settler.start()
         (self.lock, self.tail, self.settler) = (lock, tail, settler)
+        settler.raise = { [unowned self] floors throws(StateError) in try raise(floors) }
+        settler.start()
         fileCheck = FileCheck(
             StoreFiles(
                 [location.log, location.database],
@@ -205,13 +206,11 @@ package final class SettledBacking: Backing, @unchecked Sendable {
         deferred.hasAll = left.isWhole
         guard let last = left.batches.last else { return }
         let time = SystemClock.wallMilliseconds()
-        var raised: HistoryFloors?
         do {
             _ = try tail.append(at: time, wakingAt: .max) { [batches = left.batches] line in
                 var coder = CommitCoder(at: time)
                 let uncarried = batches.flatMap { $0.code(in: &coder, carryingBelow: line) }
-                raised = uncarried.isEmpty ? nil : floors(without: uncarried)
-                if let raised { coder.append(metadata: Name.floors, raised.text) }
+                raiseFloors(without: uncarried, &coder)
                 return coder.commits
             }
         } catch {
@@ -222,7 +221,6 @@ package final class SettledBacking: Backing, @unchecked Sendable {
                     + "\(logDirectory): \(error.message)"
             )
         }
-        if let raised { floors.withLock { $0 = raised } }
         for batch in left.batches {
             for entry in batch.read(receive) { texts[entry.name] = entry.text }
         }
@@ -375,7 +373,6 @@ package final class SettledBacking: Backing, @unchecked Sendable {
     package func commit(_ batch: borrowing CommitBatch) throws {
         guard batch.changeCount > 0 || !batch.metadata.isEmpty else { return }
         let time = SystemClock.wallMilliseconds()
-        var raised: HistoryFloors?
         try append(at: time) { line in
             var coder = CommitCoder(at: time)
             let uncarried = coder.append(batch, carryingBelow: line)
@@ -384,19 +381,38 @@ package final class SettledBacking: Backing, @unchecked Sendable {
             case .set(let text): coder.append(metadata: Name.pendingFiles, text)
             case .remove: coder.append(metadata: Name.pendingFiles, nil)
             }
-            raised = uncarried.isEmpty ? nil : floors(without: uncarried)
-            if let raised { coder.append(metadata: Name.floors, raised.text) }
+            raiseFloors(without: uncarried, &coder)
             return coder.commits
         }
-        if let raised { floors.withLock { $0 = raised } }
         lastRevision = max(lastRevision, batch.lastRevision)
     }
 
-    private func floors(without uncarried: [UncarriedChange]) -> HistoryFloors {
-        var raised = floors.withLock { $0 }
+    /// Called with the lock of the log, as ``raise(_:)`` is: so the last text has all of them.
+    private func raiseFloors(without uncarried: [UncarriedChange], _ coder: inout CommitCoder) {
+        guard !uncarried.isEmpty else { return }
         let highest = uncarried.reduce(0) { max($0, $1.revision) }
-        raised.raise(keys: uncarried.map(\.key), to: highest)
-        return raised
+        let text = floors.withLock {
+            $0.raise(keys: uncarried.map(\.key), to: highest)
+            return $0.text
+        }
+        coder.append(metadata: Name.floors, text)
+    }
+
+    /// Nobody may ask for what rules do not keep from now on, durably.
+    private func raise(_ raised: HistoryFloors) throws(StateError) {
+        guard let tail else { return }
+        let time = SystemClock.wallMilliseconds()
+        let compacted = tail.withLog { $0.floor }
+        _ = try tail.append(at: time, wakingAt: .max) { _ in
+            var coder = CommitCoder(at: time)
+            let text = floors.withLock {
+                $0.raise(to: raised)
+                $0.drop(through: compacted)
+                return $0.text
+            }
+            coder.append(metadata: Name.floors, text)
+            return coder.commits
+        }
     }
 
     private func append(

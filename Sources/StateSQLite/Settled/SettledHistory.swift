@@ -1,4 +1,5 @@
 import CLinux
+import StatePlatform
 package import StateEngine
 import StateLog
 import StateModel
@@ -113,9 +114,18 @@ extension SettledBacking: CompactingBacking {
     /// How long nothing is removed if no more of a backup is read; 0 without one.
     var pauseMilliseconds: Int64 { pause.millisecondsLeft(clinux_boottime_milliseconds) }
 
-    package func compact(while _: () -> Bool) throws(StateError) -> CompactionStep {
+    package func keep(by rules: HistoryRules?) { settler?.rules.withLock { $0 = rules } }
+
+    /// Waits a little for what the thread that settles was asked for.
+    package func compact(while goesOn: () -> Bool) throws(StateError) -> CompactionStep {
+        var isDone = try settler?.hasDropped() ?? true
+        while !isDone, goesOn() {
+            usleep(200)
+            isDone = try settler?.hasDropped() ?? true
+        }
         var step = CompactionStep(compacted: tail?.withLog { $0.floor } ?? 0)
         step.tombstones = settler?.takeForgotten() ?? []
+        step.isDone = isDone
         return step
     }
 

@@ -28,6 +28,8 @@ package struct SettlingStatus: Hashable, Sendable {
     /// Segments that left the log, and how many of their files it uses again.
     package var droppedCount = 0
     package var reusedCount = 0
+    /// Segments that were written again without what rules do not keep.
+    package var rewrittenCount = 0
 }
 
 /// Puts what the log has into the database, on a thread of its own, and drops what the log then needs
@@ -63,6 +65,13 @@ final class Settler: @unchecked Sendable {
     private lazy var memory = NewestChanges()
     private let untold = Untold()
     private let requests = Requests()
+
+    /// What rules keep of the history, for its thread; nil if they leave that to the retention.
+    let rules = StateLock<HistoryRules?>(nil)
+    /// Makes durable that nobody may ask for what rules do not keep. Set before it is started.
+    var raise: (HistoryFloors) throws(StateError) -> Void = { _ in }
+    /// How many bytes were settled since segments were last written again.
+    private var untrimmedByteCount = 0
 
     private let thread = WorkerThread(name: "settling")
     private let spares: SparePreparer
@@ -106,11 +115,7 @@ final class Settler: @unchecked Sendable {
         while true {
             requests.wakeup.wait(nanoseconds: wait)
             guard !requests.isEnding.load(ordering: .acquiring) else { return finishShrinking() }
-            if requests.isAsked.exchange(false, ordering: .acquiring) {
-                if (try? settle(pausing: true)) == false {
-                    requests.isAsked.store(true, ordering: .releasing)
-                }
-            }
+            requests.answer { () throws(StateError) in try settleAndDropAll() }
             finishShrinking()
             let proof = tail.proveLast()
             wait = [proof, settleIfDue()].compactMap(\.self).min()
@@ -166,10 +171,23 @@ final class Settler: @unchecked Sendable {
         }
     }
 
+    /// Settles, drops and writes again whatever may go.
+    private func settleAndDropAll() throws(StateError) {
+        guard rules.withLock({ $0 }) != nil else {
+            try settle(pausing: true)
+            return
+        }
+        try tail.withLog { (log) throws(StateError) in
+            try log.endSegment(at: SystemClock.wallMilliseconds())
+        }
+        if try settle(pausing: true) { try trim(leastShare: 0) }
+    }
+
     private func settleDurable() throws(StateError) {
         let database = try openDatabase()
         if facts.place != durable { try checkpoint(database) }
         let end = tail.withLog { $0.syncedPlace }
+        untrimmedByteCount += tail.withLog { [facts] in $0.snapshot(from: facts.place).byteCount }
         while facts.place < end {
             let stretch = tail.withLog { [facts] in $0.snapshot(from: facts.place) }
             let slice = try SettledSlice(stretch, byteCount: options.sliceByteCount, in: memory)
@@ -189,6 +207,9 @@ final class Settler: @unchecked Sendable {
             try checkpoint(database)
         }
         try drop()
+        if untrimmedByteCount > max(options.logByteCount, tail.byteCount / 4) {
+            try trim(leastShare: 0.75)
+        }
     }
 
     /// - Throws: ``StateError/Code/storage``, naming the process that reads and so keeps SQLite's own log
@@ -306,6 +327,43 @@ final class Settler: @unchecked Sendable {
         return !tail.hasReader(below: limit)
     }
 
+    /// Writes segments again without the changes that rules do not keep.
+    ///
+    /// Order matters: the segment is settled, durably; then nobody may ask for what goes; then it goes.
+    ///
+    /// - Parameter share: How many of the changes of a segment have to go, so that it is worth it.
+    private func trim(leastShare share: Double) throws(StateError) {
+        untrimmedByteCount = 0
+        guard let rules = rules.withLock({ $0 }) else { return }
+        let (view, trim) = try tail.withView { view throws(StateError) in
+            let isGoingOn = { !self.requests.isEnding.load(ordering: .relaxed) }
+            return (view, try HistoryTrim(view, by: rules, while: isGoingOn))
+        }
+        var floors = HistoryFloors()
+        var chosen: [(number: UInt64, places: [HistoryPlace])] = []
+        for segment in view.segments where segment.number < durable.segment {
+            guard let dropped = trim.dropped[segment.number],
+                Double(dropped.count) >= share * Double(segment.changeCount)
+            else { continue }
+            for change in dropped {
+                for pattern in rules.patterns(of: change.rule) {
+                    floors.raise(pattern, to: change.successor)
+                }
+            }
+            chosen.append((segment.number, dropped.map(\.place)))
+        }
+        guard !chosen.isEmpty else { return }
+        try raise(floors)
+        for (number, places) in chosen {
+            guard let rewrite = tail.withLog({ $0.planRewrite(of: number) }) else { continue }
+            let written = try rewrite.write(without: places)
+            // A reader keeps the file that it has open.
+            tail.withLog { $0.take(written) }?.remove(from: files)
+            status.withLock { $0.rewrittenCount += 1 }
+        }
+        untold.add([])
+    }
+
     // MARK: What others ask for
 
     /// Whether there is something for ``takeForgotten()``, or the floor may be higher.
@@ -316,9 +374,15 @@ final class Settler: @unchecked Sendable {
 
     /// Has it drop what nobody may ask for any more.
     func dropSoon() {
-        requests.isAsked.store(true, ordering: .releasing)
+        guard options.hasThread else { return }
+        requests.ask()
         wake()
     }
+
+    /// Whether it has done what it was asked for.
+    ///
+    /// - Throws: Why it could not.
+    func hasDropped() throws(StateError) -> Bool { try requests.isAnswered() }
 
     /// Settles, drops segments and gives free pages of the database back to the file system.
     ///
@@ -439,12 +503,34 @@ private final class Requests: Sendable {
         var result: Result<Int64, StateError>?
     }
 
-    /// Whether somebody waits for segments to be dropped.
-    let isAsked = Atomic(false)
+    /// How often somebody asked for segments to be dropped, how often that was done, and why it could not
+    /// be.
+    private let dropping = StateLock((asked: 0, answered: 0, failure: nil as StateError?))
     let wakeup = BlockingSemaphore()
     let isEnding = Atomic(false)
     /// Who waits for room in the file system.
     let shrinking = StateLock<Shrinking?>(nil)
+
+    func ask() { dropping.withLock { $0.asked += 1 } }
+
+    /// Calls `body` if somebody has asked since it was called last.
+    func answer(_ body: () throws(StateError) -> Void) {
+        let asked = dropping.withLock { $0.asked > $0.answered ? $0.asked : nil }
+        guard let asked else { return }
+        var failure: StateError?
+        do throws(StateError) { try body() } catch { failure = error }
+        dropping.withLock { ($0.answered, $0.failure) = (asked, failure) }
+    }
+
+    func isAnswered() throws(StateError) -> Bool {
+        let (isAnswered, failure) = dropping.withLock { dropping in
+            let isAnswered = dropping.answered == dropping.asked
+            defer { if isAnswered { dropping.failure = nil } }
+            return (isAnswered, isAnswered ? dropping.failure : nil)
+        }
+        if let failure { throw failure }
+        return isAnswered
+    }
 }
 
 /// Prepares files for later segments of a log, on a thread of its own: a commit that finds none has to

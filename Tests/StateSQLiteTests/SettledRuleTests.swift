@@ -1,0 +1,109 @@
+import Glibc
+import StateEngine
+import StateLog
+import StateSQLite
+import StateTestSupport
+import Testing
+
+/// Rules that keep less of the history, in a settled store: segments are written again.
+struct SettledRuleTests {
+    private let directory: TemporaryDirectory
+    private let data: String
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        data = directory.path(of: "data")
+        mkdir(data, 0o700)
+    }
+
+    private func backing(_ clock: Observed<Int64>) -> SettledBacking {
+        var options = SettledBacking.Options()
+        options.history = .keep(changes: 1_000_000)
+        options.log.segmentByteCount = 16 << 10
+        options.log.largeSegmentByteCount = 32 << 10
+        options.log.age = { clock.current }
+        options.settling.logByteCount = 20_000
+        options.settling.sliceByteCount = 8 << 10
+        return SettledBacking(directory: data, options)
+    }
+
+    private func check() throws -> [String] { try LogCheck(LogDirectory(data + "/log")).findings }
+
+    @Test(arguments: Seed.each(Extent.named("STATED_COMPACTION_RUNS", short: 6)))
+    func `whatever goes, each state and each change is right or refused`(seed: UInt64) throws {
+        var random = SplitMix(seed: seed)
+        let model = try RuledModel(seed: seed, backing)
+        for round in 0..<8 {
+            for _ in 0..<Int.random(in: 1...60, using: &random) {
+                try model.commit()
+                if random.chance(10) { model.clock.update { $0 += 600_000 } }
+            }
+            #expect(try model.missing() == [])
+            if random.chance(70) {
+                let isRetained = random.chance(60)
+                let compacted = model.keyspace.withCore { $0.revisions.compacted }
+                let revision = Int64.random(in: compacted...model.keyspace.revision, using: &random)
+                try model.keyspace.compact(to: isRetained ? nil : revision)
+            }
+            #expect(try model.faults() == [], "STATED_TEST_SEED=\(seed), round \(round)")
+            if random.chance(40) {
+                try model.restart()
+                #expect(try check() == [])
+            }
+            #expect(try model.faults() == [], "STATED_TEST_SEED=\(seed), round \(round)")
+        }
+        let faults = model.keyspace.withCore { $0.checkInvariants(retainedCauseCount: 0) }
+        #expect(faults == [])
+    }
+
+    @Test func `compact leaves what the rules keep, and all of the keys without one`() throws {
+        let model = try RuledModel(seed: Seed.base, backing)
+        for _ in 0..<600 { try model.commit() }
+        try model.keyspace.compact(to: nil)
+        model.clock.update { $0 += 3_700_000 }
+        for _ in 0..<50 { try model.commit() }
+        try model.keyspace.compact(to: nil)
+        #expect(try model.missing() == [])
+        let rows = try model.rows()
+        let byPrefix = Dictionary(grouping: rows) { $0.key.prefix { $0 != "/" } }
+        #expect(try #require(byPrefix["none"]).allSatisfy { $0.value.count == 1 })
+        #expect(try #require(byPrefix["two"]).allSatisfy { $0.value.count <= 3 })
+        #expect(try #require(byPrefix["both"]).allSatisfy { $0.value.count <= 4 })
+        let freeCount = model.changes.filter { $0.key.hasPrefix("free/") }.count
+        #expect(try #require(byPrefix["free"]).reduce(0) { $0 + $1.value.count } == freeCount)
+        let old = model.changes.filter { $0.time == 1_000_000 && $0.key.hasPrefix("aged/") }
+        for (key, revisions) in try #require(byPrefix["aged"]) {
+            let last = try #require(old.last { $0.key == key })
+            #expect(revisions.allSatisfy { $0 >= last.revision }, "\(key)")
+        }
+        try model.restart()
+        #expect(try model.rows() == rows)
+        #expect(try model.faults() == [])
+    }
+
+    @Test func `under load what rules do not keep goes without being asked`() throws {
+        let backing = backing(Observed(0))
+        let keyspace = try LocalKeyspace(backing: backing)
+        defer { keyspace.close() }
+        try keyspace.install(rules: RuledModel.rules(["none/": KeyRetention(changeCount: 0)]))
+        let keys = try (0..<20).map { try Key("none/\($0)") }
+        for number in 0..<6_000 { try keyspace.apply([.set(keys[number % 20], [1, 2, 3, 4])]) }
+        #expect(eventually { backing.settlingStatus.rewrittenCount > 5 })
+        var count = 0
+        try backing.openHistory().snapshot { _ in }
+        let history = try backing.openHistory()
+        #expect(
+            eventually {
+                count = 0
+                try? history.snapshot { _ in
+                    _ = try history.forEachChange(after: .end(of: 0), through: .max) { _ in
+                        count += 1
+                        return true
+                    }
+                }
+                return count < 4_000
+            },
+            "\(count)"
+        )
+    }
+}
