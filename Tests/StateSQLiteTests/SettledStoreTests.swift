@@ -121,7 +121,7 @@ private final class Run {
     }
 
     private func noteStatus() {
-        guard let status = backing?.settlingStatus else { return }
+        guard let status = backing?.status else { return }
         droppedCount += status.droppedCount
         reusedCount += status.reusedCount
     }
@@ -323,6 +323,31 @@ struct SettledStoreTests {
         }
         #expect(run.refusedSettleCount > 0 && run.settleCount > 20)
     }
+
+    @Test(arguments: [false, true])
+    func `never silent about storage: a disk that is full at any one call loses nothing`(
+        tears: Bool
+    ) throws {
+        let run = try Run(sectorByteCount: 4_096, seed: tears ? 5 : 6)
+        try run.start()
+        for limit in 1...160 {
+            let before = run.files.callCount
+            run.files.fault = { number in
+                guard number - before == limit else { return nil }
+                return tears ? .tears(ENOSPC) : .refuses(ENOSPC)
+            }
+            let number = Int64(1 + limit % 40)
+            run.faults.fail(.write, number: number, with: ENOSPC, tears ? .short : [])
+            for _ in 0..<14 where try !run.step() { break }
+            run.files.fault = { _ in nil }
+            run.faults.heal()
+            // What was in doubt is decided now.
+            _ = try run.step()
+            try run.crash(keepsCache: true)
+            try run.start()
+        }
+        #expect(run.refusedSettleCount > 5 && run.settleCount > 100)
+    }
 }
 
 /// Which files belong together.
@@ -484,7 +509,7 @@ struct SettledIdentityTests {
         try execute(connection, "BEGIN; SELECT count(*) FROM newest")
         try commit(2)
         #expect(throws: StateError.self) { try backing.settle() }
-        #expect(backing.settlingStatus.failure?.contains("the log grows until") ?? false)
+        #expect(backing.status.failure?.contains("the log grows until") ?? false)
         // It is there once: SQLite's own log does not grow with more.
         let before = try readFile(data + "/stated.db-wal").count
         for revision in 3...20 as ClosedRange<Int64> {
@@ -495,8 +520,8 @@ struct SettledIdentityTests {
         try execute(connection, "COMMIT")
         sqlite3_close(connection)
         try backing.settle()
-        #expect(backing.settlingStatus.failure == nil)
-        #expect(backing.settlingStatus.settledRevision == 20)
+        #expect(backing.status.failure == nil)
+        #expect(backing.status.settledRevision == 20)
         backing.close()
     }
 

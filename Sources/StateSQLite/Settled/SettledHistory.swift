@@ -60,9 +60,13 @@ extension SettledBacking: CompactingBacking {
         return need
     }
 
-    package var shortage: StateError? { nil }
+    package var shortage: StateError? { room.shortage }
 
-    package func lookForRoom() {}
+    package func lookForRoom() {
+        guard let settler else { return }
+        if settler.look(trying: true) < .ample { settler.askForRoom() }
+        settler.noteStatus()
+    }
 
     package func load(
         lookingAhead _: LookAhead,
