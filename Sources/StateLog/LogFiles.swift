@@ -70,6 +70,7 @@ package struct LogFileFailure: Error, Equatable, Sendable {
 package final class LogDirectory: LogFiles {
     private let path: String
     private let descriptor: Int32
+    package let isCopyOnWrite: Bool
 
     /// Opens a directory, and makes it if it is missing; its parent must be there.
     package init(_ path: String) throws(LogFileFailure) {
@@ -77,6 +78,10 @@ package final class LogDirectory: LogFiles {
         if mkdir(path, 0o700) != 0, errno != EEXIST { throw LogFileFailure("mkdir", path, errno) }
         descriptor = StatePlatform.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { throw LogFileFailure("open", path, errno) }
+        // The magic numbers of statfs(2) of btrfs, zfs and bcachefs. XFS writes in place what no other
+        // file shares.
+        let types: [Int64] = [0x9123_683E, 0x2FC1_2FC1, 0xCA45_1A4E]
+        isCopyOnWrite = types.contains(clinux_file_system_type(descriptor))
     }
 
     deinit { close(descriptor) }
@@ -125,12 +130,6 @@ package final class LogDirectory: LogFiles {
 
     package func syncNames() throws(LogFileFailure) {
         guard clinux_sync(descriptor) == 0 else { throw LogFileFailure("fsync", path, errno) }
-    }
-
-    package var isCopyOnWrite: Bool {
-        // The magic numbers of statfs(2) of btrfs, zfs and bcachefs. XFS writes in place what no other
-        // file shares.
-        [0x9123_683E, 0x2FC1_2FC1, 0xCA45_1A4E].contains(clinux_file_system_type(descriptor))
     }
 
     package func availableByteCount() -> Int64? { LogDirectory.availableByteCount(of: path) }

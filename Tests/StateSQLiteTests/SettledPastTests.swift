@@ -107,7 +107,8 @@ struct SettledPastTests {
         #expect(keyspace.withCore { $0.rememberedDeleteCount } == 300)
         let reply = try keyspace.compact(to: keyspace.revision, shrinks: true)
         #expect(reply.compacted == keyspace.revision)
-        #expect(try #require(reply.freedByteCount) > 2_000_000)
+        #expect(reply.freedByteCount != nil)
+        #expect(try readFile(data + "/stated.db").count < 300_000)
         _ = try keyspace.apply([.set("other", [1])])
         #expect(
             eventually {

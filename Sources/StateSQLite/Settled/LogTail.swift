@@ -16,7 +16,9 @@ final class LogTail: @unchecked Sendable {
     private var since: Int64?
     /// Everything up to there is settled.
     private var settled: LogPlace
-    private var largestValue: Int
+    /// The bytes of the largest value before the last settle ended, and since then: what came while it ran
+    /// is not settled.
+    private var largestValues: (before: Int, since: Int)
     /// How many bytes of earlier versions commits have carried.
     private var carriedByteCount = 0
     /// When the last commit was appended that no later frame proves to be durable.
@@ -28,7 +30,7 @@ final class LogTail: @unchecked Sendable {
     /// Takes a log of which everything up to a place is settled; the largest value that is not has so many
     /// bytes.
     init(_ log: StateLog, settledUpTo place: LogPlace, largestValue: Int = 0) {
-        (self.log, settled, self.largestValue) = (log, place, largestValue)
+        (self.log, settled, largestValues) = (log, place, (largestValue, 0))
         byteCount = log.snapshot(from: place).byteCount
         since = byteCount == 0 ? nil : clinux_monotonic_nanoseconds()
     }
@@ -44,7 +46,8 @@ final class LogTail: @unchecked Sendable {
         lock.withLock { _ in
             var need = SettledRoom.Need()
             need.unsettled = log.snapshot(from: settled).byteCount
-            (need.largestValue, need.segment) = (largestValue, log.neededByteCount)
+            need.largestValue = max(largestValues.before, largestValues.since)
+            need.segment = log.neededByteCount
             return need
         }
     }
@@ -91,7 +94,7 @@ final class LogTail: @unchecked Sendable {
                 carried = contents.carriedByteCount
                 return contents
             }
-            largestValue = max(largestValue, largest)
+            largestValues.since = max(largestValues.since, largest)
             try log.sync()
             carriedByteCount += carried
             let before = byteCount
@@ -159,8 +162,9 @@ final class LogTail: @unchecked Sendable {
     /// Everything up to a place was settled by a settle that began at a time.
     func noteSettled(upTo place: LogPlace, at time: Int64) {
         lock.withLock { _ in
+            let before = settled
             (byteCount, settled) = (log.snapshot(from: place).byteCount, place)
-            if byteCount == 0 { largestValue = 0 }
+            if place != before { largestValues = (largestValues.since, 0) }
             since = byteCount == 0 ? nil : max(since ?? time, time)
         }
     }

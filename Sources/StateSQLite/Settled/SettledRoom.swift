@@ -52,8 +52,8 @@ final class SettledRoom: Sendable {
         /// Whether a write was refused although the file systems say that they have room: a quota of a
         /// user, or a thin volume, which statvfs(2) does not know.
         var isDenied = false
-        /// Whether the history is as short as a full disk makes it.
-        var isHistoryShort = false
+        /// Whether the history is as short as a full disk makes it, and somebody was told.
+        var (isHistoryShort, isHistoryTold) = (false, false)
         /// The bytes beyond the reserve, and the bytes of the reserve.
         var (margin, reserve) = (Int64.max, Int64(0))
         /// The bytes that the database's file system has.
@@ -96,6 +96,14 @@ final class SettledRoom: Sendable {
 
     /// Keeps only what a full disk leaves of the history, until there is room again.
     func shortenHistory() { state.withLock { $0.isHistoryShort = true } }
+
+    /// Whether nobody was told yet that it is short.
+    func tellsOfHistory() -> Bool {
+        state.withLock { state in
+            defer { state.isHistoryTold = true }
+            return !state.isHistoryTold
+        }
+    }
 
     /// How many bytes of pages a transaction may put into SQLite's own log, which keeps the room for some,
     /// if the database does not grow by it.
@@ -166,7 +174,9 @@ final class SettledRoom: Sendable {
                 state.isDenied || state.margin < (state.level == .short ? regained : 0)
             state.level = isShort ? .short : state.margin < state.reserve ? .tight : .ample
             state.shortage = isShort ? state.shortage ?? refusal : nil
-            if state.level == .ample { state.isHistoryShort = false }
+            if state.level == .ample {
+                (state.isHistoryShort, state.isHistoryTold) = (false, false)
+            }
             return state.level
         }
     }

@@ -500,7 +500,7 @@ final class Settler: @unchecked Sendable {
         try? settleForRoom()
         look(trying: true)
         let raised = tail.withLog { $0.floor }
-        guard raised > floor else { return }
+        guard raised > floor, room.tellsOfHistory() else { return }
         onFinding(
             "the disk of \(location.directory) is nearly full: the history before revision \(raised) "
                 + "was dropped"
