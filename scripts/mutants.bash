@@ -271,7 +271,7 @@ mutants=(
     "STATED_TEST=1" "SettledDiskTests"
 
     "log-same-number"
-    "never silent about storage: a prepared file takes over with the number of a file that may be there"
+    "never silent about storage: a file takes over with the number of one that may be there"
     "Sources/StateLog/StateLog.swift"
     '/private func makeReplacementHeader/,/^    }/s/makeHeader(/makeHeader(repeating: true, /; s/^        nextNumber += 1$/        if !repeating { nextNumber += 1 }/; s/^    private func makeHeader($/    private func makeHeader(repeating: Bool = false, /'
     "STATED_TEST=1" "StateLogTests"

@@ -79,6 +79,7 @@ private final class Workload {
             switch random.next() % 20 {
             case 0: try? log.prepareSpare()
             case 1: try log.mark(at: 0)
+            case 6: try log.endLargeSegment(at: 0)
             case 2..<6:
                 try log.sync()
                 durableCount = written.count
@@ -257,6 +258,42 @@ struct StateLogTests {
         #expect(number > 3)
         for dropped in log.drop(2) { dropped.remove(from: files) }
         #expect(try files.names().count == Int(number) - 2)
+    }
+
+    @Test func `a large segment that ends early takes no more room than its frames`() throws {
+        let files = SimulatedFiles(sectorByteCount: 4_096, seed: 9)
+        var options = Workload.options
+        options.largeSegmentByteCount = 256 << 10
+        options.soon = .max
+        let log = try StateLog(files, options) { _, _ in }
+        var written: [[UInt8]] = []
+        func append(_ count: Int) throws {
+            for _ in 0..<count {
+                let revision = Int64(written.count + 1)
+                let contents = CodedCommits(revision, value: Array(repeating: 7, count: 900))
+                try log.append(contents, at: 0)
+                try log.sync()
+                written.append(contents.bytes)
+            }
+        }
+        try append(20)
+        try log.endLargeSegment(at: 0)
+        #expect(log.segmentCount == 1)
+        // The next one is full soon, and the one after it large.
+        try append(20)
+        try log.prepareSpare()
+        try append(20)
+        let before = files.usedByteCount
+        try log.endLargeSegment(at: 0)
+        #expect(files.usedByteCount < before - (150 << 10))
+        try append(3)
+        var found: [[UInt8]] = []
+        for keepsCache in [true, false] {
+            found = []
+            let copy = files.restarted(keepsCache: keepsCache)
+            _ = try StateLog(copy, options) { contents, _ in found.append(Array(contents)) }
+            #expect(found == written)
+        }
     }
 
     @Test func `nobody is refused where a failed sync meets a full disk and a file is prepared`()
