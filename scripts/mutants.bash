@@ -255,8 +255,26 @@ mutants=(
     "settle-forgets"
     "a gap is never silent: a delete is forgotten although somebody may ask what was before it"
     "Sources/StateSQLite/Settled/SettledDatabase.swift"
-    's/WHERE value IS NULL AND revision <= .* LIMIT 1000/WHERE value IS NULL LIMIT 1000/'
+    's/WHERE value IS NULL AND revision <= [^ ]* LIMIT/WHERE value IS NULL LIMIT/'
     "STATED_TEST=1" "SettledPastTests"
+
+    "room-unasked"
+    "a store uses what is in reserve for deletes and settling"
+    "Sources/StateSQLite/Settled/SettledRoom.swift"
+    's/state.shortage = isShort ? .*/state.shortage = nil/'
+    "STATED_TEST=1" "SettledRoomTests"
+
+    "room-unlimited"
+    "atomic: settling one large transaction takes more room than there is"
+    "Sources/StateSQLite/Settled/SettledRoom.swift"
+    's/rest.prefix(SettledDatabase.count(of: rest, upTo: limit))/rest.prefix(max(limit, rest.count))/'
+    "STATED_TEST=1" "SettledDiskTests"
+
+    "log-same-number"
+    "never silent about storage: a file takes over with the number of one that may be there"
+    "Sources/StateLog/StateLog.swift"
+    '/private func makeReplacementHeader/,/^    }/s/makeHeader(/makeHeader(repeating: true, /; s/^        nextNumber += 1$/        if !repeating { nextNumber += 1 }/; s/^    private func makeHeader($/    private func makeHeader(repeating: Bool = false, /'
+    "STATED_TEST=1" "StateLogTests"
 
     # As root: they need other users.
     "hidden-pushed"

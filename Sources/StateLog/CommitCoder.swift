@@ -313,7 +313,7 @@ extension CodedCommits {
 }
 
 extension CommitCoder {
-    /// At most so many bytes of values are carried in one frame.
+    /// At most so many bytes of values are carried in one frame, where the disk has room for them.
     package static let carriedByteCount = 16 << 20
 
     /// Adds the commits of a batch.
@@ -321,15 +321,17 @@ extension CommitCoder {
     /// - Parameters:
     ///   - batch: The batch.
     ///   - line: Versions below this revision are carried by the change that supersedes them.
+    ///   - byteLimit: At most so many bytes of values are.
     /// - Returns: The changes whose older versions are not known from some time on: they were too large
     ///   together to be carried, or only their places are known.
     package mutating func append(
         _ batch: borrowing CommitBatch,
-        carryingBelow line: Int64
+        carryingBelow line: Int64,
+        upTo byteLimit: Int = carriedByteCount
     ) -> [UncarriedChange] {
         var last: Int64?
         var cause = Bytes(start: nil, count: 0)
-        var left = CommitCoder.carriedByteCount
+        var left = byteLimit
         var uncarried: [UncarriedChange] = []
         batch.forEachLinkedChange { change, older in
             if change.revision != last {
@@ -342,6 +344,7 @@ extension CommitCoder {
                 left -= older.byteCount
                 if left >= 0, let version = older.change {
                     link.carried = version
+                    summary.carriedByteCount += older.byteCount
                 } else {
                     let key = Array(change.key)
                     uncarried.append(UncarriedChange(key: key, revision: change.revision))

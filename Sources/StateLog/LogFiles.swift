@@ -18,6 +18,13 @@ package protocol LogFiles: AnyObject, Sendable {
     func remove(_ name: String) throws(LogFileFailure)
     /// Makes what was created, renamed and removed durable.
     func syncNames() throws(LogFileFailure)
+    /// Whether a block that is written again takes room: nothing is prepared or used again there.
+    var isCopyOnWrite: Bool { get }
+    /// How many bytes the file system has left for this user, as far as it says; nil if it does not.
+    func availableByteCount() -> Int64?
+    /// Whether the file system gives so many bytes, which only trying shows where a quota or a thin
+    /// volume refuses what it says that there is.
+    func hasRoom(for byteCount: Int64) -> Bool
     /// Which name no longer leads to its file, as a sentence; nil if all do.
     func finding(among files: [(name: String, file: any LogFile)]) -> String?
 }
@@ -32,6 +39,8 @@ package protocol LogFile: AnyObject, Sendable {
     ) throws(LogFileFailure) -> Int
     /// Writes all of `bytes`; if this throws, any part of them may be there.
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(LogFileFailure)
+    /// Makes the file as long: what is new are zeros that may take no room yet.
+    func setByteCount(_ byteCount: Int) throws(LogFileFailure)
     /// Makes what was written durable; if this throws, nobody can say what is.
     func sync() throws(LogFileFailure)
 }
@@ -61,6 +70,7 @@ package struct LogFileFailure: Error, Equatable, Sendable {
 package final class LogDirectory: LogFiles {
     private let path: String
     private let descriptor: Int32
+    package let isCopyOnWrite: Bool
 
     /// Opens a directory, and makes it if it is missing; its parent must be there.
     package init(_ path: String) throws(LogFileFailure) {
@@ -68,6 +78,10 @@ package final class LogDirectory: LogFiles {
         if mkdir(path, 0o700) != 0, errno != EEXIST { throw LogFileFailure("mkdir", path, errno) }
         descriptor = StatePlatform.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { throw LogFileFailure("open", path, errno) }
+        // The magic numbers of statfs(2) of btrfs, zfs and bcachefs. XFS writes in place what no other
+        // file shares.
+        let types: [Int64] = [0x9123_683E, 0x2FC1_2FC1, 0xCA45_1A4E]
+        isCopyOnWrite = types.contains(clinux_file_system_type(descriptor))
     }
 
     deinit { close(descriptor) }
@@ -116,6 +130,28 @@ package final class LogDirectory: LogFiles {
 
     package func syncNames() throws(LogFileFailure) {
         guard clinux_sync(descriptor) == 0 else { throw LogFileFailure("fsync", path, errno) }
+    }
+
+    package func availableByteCount() -> Int64? { LogDirectory.availableByteCount(of: path) }
+
+    /// How many bytes the file system of a directory has left for this user; nil with errno if it cannot
+    /// be asked.
+    package static func availableByteCount(of path: String) -> Int64? {
+        var room = statvfs()
+        guard statvfs(path, &room) == 0 else { return nil }
+        return Int64(clamping: UInt64(room.f_bavail) * UInt64(room.f_frsize))
+    }
+
+    package func hasRoom(for byteCount: Int64) -> Bool {
+        // A start removes what a crash leaves of it.
+        let name = "room" + LogScan.unfinishedSuffix
+        let opened = openat(descriptor, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        guard opened >= 0 else { return false }
+        defer {
+            close(opened)
+            unlinkat(descriptor, name, 0)
+        }
+        return clinux_allocate(opened, off_t(byteCount)) == 0
     }
 
     package func finding(among files: [(name: String, file: any LogFile)]) -> String? {
@@ -206,6 +242,12 @@ package final class LogDirectory: LogFiles {
                 if count < 0, errno == EINTR { continue }
                 guard count > 0 else { throw LogFileFailure("write", name, errno) }
                 done += count
+            }
+        }
+
+        func setByteCount(_ byteCount: Int) throws(LogFileFailure) {
+            guard ftruncate(descriptor, off_t(byteCount)) == 0 else {
+                throw LogFileFailure("truncate", name, errno)
             }
         }
 

@@ -19,6 +19,9 @@ package struct LogSpare: Sendable {
         self.init(segment.name, segment.file, count)
     }
 
+    /// Removes the file; a crash may bring it back, as another spare.
+    package func remove(from files: any LogFiles) { try? files.remove(name) }
+
     /// A file that is not there yet.
     package struct Plan: Sendable {
         let files: any LogFiles

@@ -6,6 +6,8 @@ package struct CodedCommits: Hashable, Sendable {
     /// The revisions of its first and last commit; 0 if it has none.
     package var (first, last): (Int64, Int64) = (0, 0)
     package var changeCount = 0
+    /// How many bytes of earlier versions its changes carry.
+    package var carriedByteCount = 0
 
     package init(_ bytes: [UInt8]) { self.bytes = bytes }
 }

@@ -86,6 +86,8 @@ package final class StateLog {
     package var leastFloor: Int64 = 0
     /// What the segments of earlier starts say that the daemon had run, beyond what the clock says.
     private var earlierAge: Int64 = 0
+    /// Prepared files may be as long; it may be set at any time, and is 0 while the disk has little room.
+    package var spareByteLimit = Int.max
     /// How often another file had to take over.
     package private(set) var replacedCount = 0
 
@@ -172,6 +174,8 @@ package final class StateLog {
         try confirmHeader()
         try repairEnd()
         for segment in scan.void { try? files.remove(segment.name) }
+        guard files.isCopyOnWrite else { return }
+        for spare in takeSpares(keepingOne: false) { spare.remove(from: files) }
     }
 
     private static func blockStart(of offset: Int) -> Int {
@@ -310,7 +314,19 @@ package final class StateLog {
             kept.removeLast()
             return try replace(after: error)
         }
+        let (file, fileEnd, fileByteCount) = (segment.file, end, byteCount)
         begin(next, size, frames: [])
+        // A file that is as long as others may be used again once it is dropped.
+        if fileEnd < fileByteCount / 4 * 3 { try? file.setByteCount(fileEnd) }
+    }
+
+    /// Ends the segment that is being written if its file is a large one, which then takes no more room
+    /// than its frames, and can be dropped.
+    ///
+    /// - Throws: As ``append(_:at:)``.
+    package func endLargeSegment(at time: Int64) throws(StateError) {
+        guard !isBroken, byteCount > options.segmentByteCount, index.first > 0 else { return }
+        try takeNextSegment(for: 0, at: time)
     }
 
     private func begin(_ next: LogScan.Segment, _ byteCount: Int, frames: [LogScan.Kept]) {
@@ -360,17 +376,22 @@ package final class StateLog {
                 )
             } catch {
                 // Nobody can say whether it is a segment now: the next one has a higher number.
-                try? files.remove(spare.name)
+                spare.remove(from: files)
             }
         }
-        let size = max(needed, options.segmentByteCount)
+        // Where nothing is zeroed in advance, a long one is made as soon as a short one.
+        let size = max(needed, files.isCopyOnWrite ? wantedByteCount : options.segmentByteCount)
         let header = makeHeader(after: end, checksum, carryLine: nextCarryLine)
         return (try StateLog.make(header, size, [], files, slot: &nextSlot), size)
     }
 
     private var wantedByteCount: Int {
-        wasFullSoon ? options.largeSegmentByteCount : options.segmentByteCount
+        let isLarge = wasFullSoon && options.largeSegmentByteCount <= spareByteLimit
+        return isLarge ? options.largeSegmentByteCount : options.segmentByteCount
     }
+
+    /// Whether files are prepared for later segments, and used again.
+    private var preparesFiles: Bool { wantedByteCount <= spareByteLimit && !files.isCopyOnWrite }
 
     private func takeSpare(_ needed: Int) -> LogSpare? {
         let index =
@@ -383,7 +404,7 @@ package final class StateLog {
     /// ``offer(_:)`` takes; nil if there are enough.
     package func planSpare() -> LogSpare.Plan? {
         let count = spares.count { $0.byteCount == wantedByteCount }
-        guard count < (wasFullSoon ? StateLog.spareLimit : 1) else { return nil }
+        guard preparesFiles, count < (wasFullSoon ? StateLog.spareLimit : 1) else { return nil }
         var header = SegmentHeader(epoch: epoch, number: 0)
         header.generation = life.number
         defer { nextSlot += 1 }
@@ -393,6 +414,24 @@ package final class StateLog {
             header: header,
             byteCount: wantedByteCount
         )
+    }
+
+    /// Gives up the prepared files, but for one of the small ones if that is kept; removing them makes
+    /// room.
+    package func takeSpares(keepingOne keepsOne: Bool) -> [LogSpare] {
+        let small = spares.firstIndex { $0.byteCount <= options.segmentByteCount }
+        let kept = keepsOne ? small.map { [spares[$0]] } ?? [] : []
+        defer { spares = kept }
+        return spares.filter { spare in !kept.contains { $0.name == spare.name } }
+    }
+
+    /// Removes all prepared files from a directory of a log that nobody has open.
+    package static func removeSpares(from files: any LogFiles) throws(StateError) {
+        let names = try LogScan.reading { () throws(LogFileFailure) in try files.names() }
+        for name in names where name.hasSuffix(LogScan.suffix) {
+            guard try LogScan.open(name, files).header.number == 0 else { continue }
+            try LogScan.reading { () throws(LogFileFailure) in try files.remove(name) }
+        }
     }
 
     /// Takes a file for later segments.
@@ -422,11 +461,15 @@ package final class StateLog {
             return LogScan.Segment(name: name + LogScan.suffix, file: file, header: header)
         } catch {
             try? files.remove(name + LogScan.unfinishedSuffix)
-            throw StateError(
-                error.isNoSpace ? .noSpace : .readOnly,
-                "the log cannot go on in another file, and nothing was committed: \(error.sentence)"
-            )
+            throw refusal(error)
         }
+    }
+
+    private static func refusal(_ failure: LogFileFailure) -> StateError {
+        StateError(
+            failure.isNoSpace ? .noSpace : .readOnly,
+            "the log cannot go on in another file, and nothing was committed: \(failure.sentence)"
+        )
     }
 
     private static let zeros = [UInt8](repeating: 0, count: 256 << 10)
@@ -449,8 +492,9 @@ package final class StateLog {
         let coded = coded(frames, header)
         try file.write(coded.bytes, at: SegmentHeader.byteCount)
         var offset = SegmentHeader.byteCount + coded.bytes.count
+        if files.isCopyOnWrite { try file.setByteCount(max(offset, size)) }
         // Zeros are written in advance: a sync of a file that grows costs twice as much.
-        while offset < size {
+        while !files.isCopyOnWrite, offset < size {
             let count = min(size - offset, zeros.count)
             try file.write(zeros.count == count ? zeros : Array(zeros[..<count]), at: offset)
             offset += count
@@ -586,13 +630,18 @@ package final class StateLog {
 
     /// Whether a dropped file of this length is of use, as a spare.
     package func wants(spareOf byteCount: Int) -> Bool {
-        byteCount == wantedByteCount && spares.count < StateLog.spareLimit
+        preparesFiles && byteCount == wantedByteCount && spares.count < StateLog.spareLimit
     }
 
     private static let spareLimit = 2
 
     /// The files of the log and their bytes.
     package var segmentCount: Int { ended.count + 1 }
+    /// What a commit needs of the file system once the present segment is full: the next one, and what
+    /// the file of the present one has not been given yet.
+    package var neededByteCount: Int {
+        options.segmentByteCount + (files.isCopyOnWrite ? byteCount - end : 0)
+    }
     package var fileByteCount: Int {
         let files = ended.map(\.segment.file) + [segment.file] + spares.map(\.file)
         return files.reduce(0) { $0 + ((try? $1.byteCount()) ?? 0) }
@@ -701,7 +750,8 @@ package final class StateLog {
         let deadline = options.now() + options.patience
         while true {
             do throws(StateError) { return try replaceOnce() } catch {
-                guard options.now() < deadline else {
+                // Nobody makes room while this waits.
+                guard error.code != .noSpace, options.now() < deadline else {
                     isBroken = true
                     throw unknown("\(failure.sentence); \(error.message)")
                 }
@@ -711,23 +761,51 @@ package final class StateLog {
     }
 
     private func replaceOnce() throws(StateError) {
-        // Each attempt has another number, and the highest counts: nobody can say what became of one
-        // that failed.
+        let (made, size) = try makeReplacement(kept.map(\.frame))
+        begin(made, size, frames: kept)
+        replacedCount += 1
+        isBroken = false
+    }
+
+    /// A segment with frames of this one: in a new file, or where there is no room for one in a file that
+    /// was prepared.
+    private func makeReplacement(
+        _ frames: [Frame]
+    ) throws(StateError) -> (LogScan.Segment, byteCount: Int) {
+        let needed = frames.reduce(SegmentHeader.byteCount + index.closingByteCount) {
+            $0 + $1.byteCount
+        }
+        do throws(StateError) {
+            let size = max(needed, options.segmentByteCount)
+            let header = makeReplacementHeader()
+            return (try StateLog.make(header, size, frames, files, slot: &nextSlot), size)
+        } catch {
+            guard error.code == .noSpace, let spare = takeSpare(needed) else { throw error }
+            let header = makeReplacementHeader()
+            do throws(LogFileFailure) {
+                // Order matters: the frames are durable before the header by which they count.
+                let bytes = StateLog.coded(frames, header).bytes
+                try spare.file.write(bytes, at: SegmentHeader.byteCount)
+                try spare.file.sync()
+                try StateLog.write(header, to: spare.file)
+            } catch {
+                spare.remove(from: files)
+                throw StateLog.refusal(error)
+            }
+            let segment = LogScan.Segment(name: spare.name, file: spare.file, header: header)
+            return (segment, spare.byteCount)
+        }
+    }
+
+    /// Each attempt has another number, and the highest counts: nobody can say what became of one that
+    /// failed.
+    private func makeReplacementHeader() -> SegmentHeader {
         // The frames were made for the line of the segment where they were.
-        let next = makeHeader(
+        makeHeader(
             after: kept.first?.offset ?? end,
             kept.first?.before ?? checksum,
             carryLine: carryLine
         )
-        let frames = kept.map(\.frame)
-        let needed = frames.reduce(SegmentHeader.byteCount + index.closingByteCount) {
-            $0 + $1.byteCount
-        }
-        let size = max(needed, options.segmentByteCount)
-        let made = try StateLog.make(next, size, frames, files, slot: &nextSlot)
-        begin(made, size, frames: kept)
-        replacedCount += 1
-        isBroken = false
     }
 
     private func unknown(_ reason: String) -> StateError {
@@ -820,7 +898,16 @@ package struct LogRetention: Hashable, Sendable {
 
     package var isNone: Bool { changeCount <= 0 || byteCount <= 0 || age <= 0 }
 
-    var halved: LogRetention {
+    package var halved: LogRetention {
         LogRetention(changeCount: changeCount / 2, byteCount: byteCount / 2, age: age / 2)
+    }
+
+    /// What both keep.
+    package func shared(with other: LogRetention) -> LogRetention {
+        LogRetention(
+            changeCount: min(changeCount, other.changeCount),
+            byteCount: min(byteCount, other.byteCount),
+            age: min(age, other.age)
+        )
     }
 }

@@ -35,6 +35,49 @@ struct SettledKillTests {
         #expect(count < 20)
     }
 
+    @Test(.enabled(if: SmallFileSystem.isPossible, "only root may mount a file system"))
+    func `durable before acknowledged: a process that is killed on a full disk loses nothing`()
+        throws
+    {
+        let directory = try TemporaryDirectory()
+        let disk = try SmallFileSystem(at: directory.path(of: "disk"), kibibytes: 24 << 10)
+        let data = disk.path + "/data"
+        var random = SplitMix(seed: Seed.base)
+        var told: Set<Int> = []
+        var fullCount = 0
+        for _ in 0..<16 {
+            let process = try RunningCommand(
+                builtProgram("StateTestProgram"),
+                ["fill", data].map { Array($0.utf8) }
+            )
+            for _ in 0..<Int(1 + random.next() % 6_000) {
+                let line = try process.nextLine()
+                if line == "full" { fullCount += 1 }
+                guard let number = Int(line.dropFirst()) else { continue }
+                if line.hasPrefix("+") { told.insert(number) } else { told.remove(number) }
+            }
+            process.signal(SIGKILL)
+            #expect(process.wait() == 128 + SIGKILL)
+            // What was written before the signal, and perhaps one change that nobody was told of.
+            while let line = try? process.nextLine(), let number = Int(line.dropFirst()) {
+                if line.hasPrefix("+") { told.insert(number) } else { told.remove(number) }
+            }
+            var found: Set<Int> = []
+            _ = try SettledBacking(directory: data).load { change in
+                let key = String(decoding: change.key, as: UTF8.self)
+                guard let number = Int(key.dropFirst(5)) else { return }
+                if change.value == nil { found.remove(number) } else { found.insert(number) }
+                let byte = UInt8(truncatingIfNeeded: number)
+                #expect(change.value?.allSatisfy { $0 == byte } ?? true)
+            }
+            let difference = told.symmetricDifference(found)
+            #expect(difference.count <= 1, "\(difference.sorted().prefix(5))")
+            told = found
+        }
+        #expect(fullCount > 3)
+        withExtendedLifetime(disk) {}
+    }
+
     /// What is there is the state after one commit, not before the last that was told.
     private func check(_ data: String, told: Int64) throws {
         var values: [String: Int64] = [:]

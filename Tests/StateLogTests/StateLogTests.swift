@@ -79,6 +79,7 @@ private final class Workload {
             switch random.next() % 20 {
             case 0: try? log.prepareSpare()
             case 1: try log.mark(at: 0)
+            case 6: try log.endLargeSegment(at: 0)
             case 2..<6:
                 try log.sync()
                 durableCount = written.count
@@ -212,6 +213,114 @@ struct StateLogTests {
             try run.start()
         }
         #expect(run.replacedCount > 0)
+    }
+
+    @Test(arguments: [false, true], 0..<20)
+    func
+        `never silent about storage: a log on a full disk loses nothing, and goes on once there is room`(
+            isCopyOnWrite: Bool,
+            seed: Int
+        ) throws
+    {
+        let run = Workload(sectorByteCount: 4_096, seed: UInt64(seed) * 19 + 3)
+        run.files.isCopyOnWrite = isCopyOnWrite
+        var random = SplitMix(seed: UInt64(seed) &+ 71)
+        try run.start()
+        for round in 0..<15 {
+            run.files.capacity = run.files.usedByteCount + Int(random.next() % 90_000)
+            for _ in 0..<60 { _ = try run.step() }
+            run.files.capacity = nil
+            let before = run.durableCount
+            for _ in 0..<60 { _ = try run.step() }
+            #expect(run.durableCount > before)
+            run.crash(keepsCache: round % 2 == 0)
+            try run.start()
+        }
+    }
+
+    @Test func `nothing is zeroed in advance or used again where a write takes another block`()
+        throws
+    {
+        let files = SimulatedFiles(sectorByteCount: 4_096, seed: 1)
+        files.isCopyOnWrite = true
+        let log = try StateLog(files, Workload.options) { _, _ in }
+        #expect(files.usedByteCount == 8 << 10)
+        #expect(files.byteCount(of: "1.log") == 32 << 10)
+        #expect(log.planSpare() == nil && !log.wants(spareOf: 32 << 10))
+        for revision in 1...200 as ClosedRange<Int64> {
+            try log.append(CodedCommits(revision, value: Array(repeating: 7, count: 900)), at: 0)
+            try log.sync()
+        }
+        #expect(log.planSpare() == nil)
+        // Each block was taken by what was written to it.
+        #expect(files.usedByteCount < 200 * 1_000 * 5 / 4)
+        let number = Int64(log.segmentCount)
+        #expect(number > 3)
+        for dropped in log.drop(2) { dropped.remove(from: files) }
+        #expect(try files.names().count == Int(number) - 2)
+    }
+
+    @Test func `a large segment that ends early takes no more room than its frames`() throws {
+        let files = SimulatedFiles(sectorByteCount: 4_096, seed: 9)
+        var options = Workload.options
+        options.largeSegmentByteCount = 256 << 10
+        options.soon = .max
+        let log = try StateLog(files, options) { _, _ in }
+        var written: [[UInt8]] = []
+        func append(_ count: Int) throws {
+            for _ in 0..<count {
+                let revision = Int64(written.count + 1)
+                let contents = CodedCommits(revision, value: Array(repeating: 7, count: 900))
+                try log.append(contents, at: 0)
+                try log.sync()
+                written.append(contents.bytes)
+            }
+        }
+        try append(20)
+        try log.endLargeSegment(at: 0)
+        #expect(log.segmentCount == 1)
+        // The next one is full soon, and the one after it large.
+        try append(20)
+        try log.prepareSpare()
+        try append(20)
+        let before = files.usedByteCount
+        try log.endLargeSegment(at: 0)
+        #expect(files.usedByteCount < before - (150 << 10))
+        try append(3)
+        var found: [[UInt8]] = []
+        for keepsCache in [true, false] {
+            found = []
+            let copy = files.restarted(keepsCache: keepsCache)
+            _ = try StateLog(copy, options) { contents, _ in found.append(Array(contents)) }
+            #expect(found == written)
+        }
+    }
+
+    @Test func `nobody is refused where a failed sync meets a full disk and a file is prepared`()
+        throws
+    {
+        let files = SimulatedFiles(sectorByteCount: 512, seed: 3)
+        var written: [[UInt8]] = []
+        let log = try StateLog(files, Workload.options) { _, _ in }
+        try log.prepareSpare()
+        files.capacity = files.usedByteCount
+        for revision in 1...5 as ClosedRange<Int64> {
+            let contents = CodedCommits(revision, value: [7, 7, UInt8(revision)])
+            try log.append(contents, at: 0)
+            written.append(contents.bytes)
+            // The last sync of a round fails.
+            if revision == 5 {
+                let call = files.callCount + 1
+                files.fault = { $0 == call ? .refuses(EIO) : nil }
+            }
+            try log.sync()
+        }
+        #expect(log.replacedCount == 1)
+        var found: [[UInt8]] = []
+        _ = try StateLog(files.restarted(keepsCache: false), Workload.options) { contents, _ in
+            found.append(Array(contents))
+        }
+        #expect(found == written)
     }
 
     @Test func `a flipped bit in what was durable is damage, and never an older state`() throws {

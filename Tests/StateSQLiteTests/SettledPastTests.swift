@@ -64,7 +64,7 @@ struct SettledPastTests {
         let before = keyspace.revision
         _ = try keyspace.apply(keys.map { .delete($0) } + [.set(small, [2])])
         for _ in 0..<40 { _ = try keyspace.apply([.set(filler, Array(repeating: 2, count: 900))]) }
-        #expect(eventually { backing.settlingStatus.droppedCount > 40 })
+        #expect(eventually { backing.status.droppedCount > 40 })
         let history = try backing.openHistory()
         var (knownCount, refusedCount) = (0, 0)
         try history.snapshot { compacted in
@@ -107,7 +107,8 @@ struct SettledPastTests {
         #expect(keyspace.withCore { $0.rememberedDeleteCount } == 300)
         let reply = try keyspace.compact(to: keyspace.revision, shrinks: true)
         #expect(reply.compacted == keyspace.revision)
-        #expect(try #require(reply.freedByteCount) > 2_000_000)
+        #expect(reply.freedByteCount != nil)
+        #expect(try readFile(data + "/stated.db").count < 300_000)
         _ = try keyspace.apply([.set("other", [1])])
         #expect(
             eventually {

@@ -26,6 +26,7 @@ private final class Run {
     private var states: [Int64: [String: Value]] = [0: [:]]
     private(set) var acknowledged: Int64 = 0
     private(set) var revision: Int64 = 0
+    private var isUndecided = false
     private var epoch: Epoch?
     private(set) var startCount = 0
     private(set) var settleCount = 0
@@ -35,7 +36,10 @@ private final class Run {
 
     private var data: String { directory.path(of: "data") }
 
-    init(sectorByteCount: Int, seed: UInt64) throws {
+    private let history: HistoryLimits
+
+    init(sectorByteCount: Int, seed: UInt64, history: HistoryLimits = .none) throws {
+        self.history = history
         directory = try TemporaryDirectory()
         mkdir(directory.path(of: "data"), 0o700)
         faults = try Faults(below: directory.path(of: "data"))
@@ -43,8 +47,21 @@ private final class Run {
         random = SplitMix(seed: seed &+ 3)
     }
 
+    /// Whether sets are refused.
+    var isShort: Bool { backing?.shortage != nil }
+
+    /// What the commit thread does while it is idle.
+    func lookForRoom() { backing?.lookForRoom() }
+
+    /// What `compact --to now` does.
+    func compact() throws {
+        backing?.raiseCompaction(to: revision)
+        _ = try backing?.shrink()
+    }
+
     private var options: SettledBacking.Options {
         var options = SettledBacking.Options()
+        options.history = history
         options.log.segmentByteCount = 24 << 10
         options.log.largeSegmentByteCount = 48 << 10
         // Each segment is full soon, or none is.
@@ -92,7 +109,7 @@ private final class Run {
             found.filter { $0.value.bytes != nil } == expected.filter { $0.value.bytes != nil }
         try #require(isSame, "another state than that of revision \(loaded.revision)")
         for (key, value) in found where value.bytes == nil { try #require(expected[key] == value) }
-        (revision, acknowledged) = (loaded.revision, loaded.revision)
+        (revision, acknowledged, isUndecided) = (loaded.revision, loaded.revision, false)
         states = [revision: expected]
         startCount += 1
     }
@@ -121,7 +138,7 @@ private final class Run {
     }
 
     private func noteStatus() {
-        guard let status = backing?.settlingStatus else { return }
+        guard let status = backing?.status else { return }
         droppedCount += status.droppedCount
         reusedCount += status.reusedCount
     }
@@ -146,17 +163,20 @@ private final class Run {
         return cut
     }
 
+    /// Makes changes of the next revision; none if only deletes are accepted and there is nothing to delete.
     private func makeChanges() -> [BuiltBatch.Change] {
         revision += 1
         var state = states[revision - 1] ?? [:]
         var changes: [BuiltBatch.Change] = []
+        let onlyDeletes = backing?.shortage != nil
         var keys: Set<String> = []
         for _ in 0..<Int(1 + random.next() % 3) {
             let key = "key/\(random.next() % 40)"
             guard keys.insert(key).inserted else { continue }
             let before = state[key]
             let isLive = before?.bytes != nil
-            let isDelete = isLive && random.next() % 4 == 0
+            if onlyDeletes, !isLive { continue }
+            let isDelete = isLive && (onlyDeletes || random.next() % 4 == 0)
             let count = Int(random.next() % (random.next() % 50 == 0 ? 30_000 : 900))
             let bytes = (0..<count).map { UInt8(truncatingIfNeeded: Int(revision) &+ $0) }
             let value = Value(
@@ -188,7 +208,7 @@ private final class Run {
     ///
     /// - Returns: False if the power is off.
     func step() throws -> Bool {
-        guard let backing else { return false }
+        guard let backing, !isUndecided || decide() else { return false }
         if random.next() % 8 == 0 {
             do throws(StateError) {
                 try backing.settle()
@@ -199,6 +219,10 @@ private final class Run {
             return !files.isOff
         }
         let changes = makeChanges()
+        guard !changes.isEmpty else {
+            revision -= 1
+            return true
+        }
         do {
             try BuiltBatch(changes).commit(to: backing)
             acknowledged = revision
@@ -209,18 +233,25 @@ private final class Run {
                 revision -= 1
                 return true
             }
-            for _ in 0..<5 {
-                var isThere = false
-                guard (try? backing.reopen(after: acknowledged) { _ in isThere = true }) != nil
-                else {
-                    continue
-                }
-                if isThere { acknowledged = revision } else { revision -= 1 }
-                return true
-            }
-            return false
+            isUndecided = true
+            return decide()
         }
         return !files.isOff
+    }
+
+    /// Decides what became of the last commit.
+    ///
+    /// - Returns: Whether that is known.
+    private func decide() -> Bool {
+        for _ in 0..<5 where isUndecided {
+            var isThere = false
+            guard (try? backing?.reopen(after: acknowledged) { _ in isThere = true }) != nil else {
+                continue
+            }
+            isUndecided = false
+            if isThere { acknowledged = revision } else { revision -= 1 }
+        }
+        return !isUndecided
     }
 }
 
@@ -322,6 +353,73 @@ struct SettledStoreTests {
             try run.start()
         }
         #expect(run.refusedSettleCount > 0 && run.settleCount > 20)
+    }
+
+    @Test(arguments: [false, true], 0..<6)
+    func
+        `never silent about storage: a store whose disk fills up, empties and fills up loses nothing`(
+            isCopyOnWrite: Bool,
+            seed: Int
+        ) throws
+    {
+        let run = try Run(
+            sectorByteCount: 4_096,
+            seed: UInt64(seed) * 23 + 9,
+            history: seed % 2 == 0 ? .none : .keep(byteCount: 60_000)
+        )
+        run.files.isCopyOnWrite = isCopyOnWrite
+        var random = SplitMix(seed: UInt64(seed) &+ 5)
+        var shortCount = 0
+        try run.start()
+        for round in 0..<16 {
+            run.files.hidesRoom = round % 4 == 3
+            run.files.capacity = run.files.usedByteCount + Int(random.next() % 120_000)
+            for number in 0..<50 {
+                _ = try run.step()
+                if number % 10 == 9 { run.lookForRoom() }
+                if run.isShort { shortCount += 1 }
+            }
+            if round % 3 == 1 { try? run.compact() }
+            if round % 2 == 0 {
+                run.files.capacity = nil
+                // What was in doubt is decided now.
+                _ = try run.step()
+                run.lookForRoom()
+                #expect(!run.isShort)
+                let before = run.acknowledged
+                for _ in 0..<20 { _ = try run.step() }
+                #expect(run.acknowledged > before)
+            }
+            try run.crash(keepsCache: true)
+            run.files.capacity = nil
+            try run.start()
+        }
+        #expect(shortCount > 20, "\(shortCount)")
+    }
+
+    @Test(arguments: [false, true])
+    func `never silent about storage: a disk that is full at any one call loses nothing`(
+        tears: Bool
+    ) throws {
+        let run = try Run(sectorByteCount: 4_096, seed: tears ? 5 : 6)
+        try run.start()
+        for limit in 1...160 {
+            let before = run.files.callCount
+            run.files.fault = { number in
+                guard number - before == limit else { return nil }
+                return tears ? .tears(ENOSPC) : .refuses(ENOSPC)
+            }
+            let number = Int64(1 + limit % 40)
+            run.faults.fail(.write, number: number, with: ENOSPC, tears ? .short : [])
+            for _ in 0..<14 where try !run.step() { break }
+            run.files.fault = { _ in nil }
+            run.faults.heal()
+            // What was in doubt is decided now.
+            _ = try run.step()
+            try run.crash(keepsCache: true)
+            try run.start()
+        }
+        #expect(run.refusedSettleCount > 5 && run.settleCount > 100)
     }
 }
 
@@ -484,7 +582,7 @@ struct SettledIdentityTests {
         try execute(connection, "BEGIN; SELECT count(*) FROM newest")
         try commit(2)
         #expect(throws: StateError.self) { try backing.settle() }
-        #expect(backing.settlingStatus.failure?.contains("the log grows until") ?? false)
+        #expect(backing.status.failure?.contains("the log grows until") ?? false)
         // It is there once: SQLite's own log does not grow with more.
         let before = try readFile(data + "/stated.db-wal").count
         for revision in 3...20 as ClosedRange<Int64> {
@@ -495,8 +593,8 @@ struct SettledIdentityTests {
         try execute(connection, "COMMIT")
         sqlite3_close(connection)
         try backing.settle()
-        #expect(backing.settlingStatus.failure == nil)
-        #expect(backing.settlingStatus.settledRevision == 20)
+        #expect(backing.status.failure == nil)
+        #expect(backing.status.settledRevision == 20)
         backing.close()
     }
 

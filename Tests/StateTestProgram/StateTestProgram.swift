@@ -39,10 +39,12 @@ enum StateTestProgram {
             try locks(in: rest[0], rest[1], Int(rest[2]) ?? 0, reportingTo: rest[3])
         case ("settle", let rest) where rest.count == 1:
             try settle(in: rest[0])
+        case ("fill", let rest) where rest.count == 1:
+            try fill(rest[0])
         default:
             throw StateError(
                 .err,
-                "count SOCKET KEY N | set SOCKET KEY FROM TO | transfer DATABASE|SOCKET PATH | rewrite DIRECTORY KEY | hold SOCKET N | default KEY | change [scopes] | locks SOCKET NAME N PATH | settle DIRECTORY"
+                "count SOCKET KEY N | set SOCKET KEY FROM TO | transfer DATABASE|SOCKET PATH | rewrite DIRECTORY KEY | hold SOCKET N | default KEY | change [scopes] | locks SOCKET NAME N PATH | settle DIRECTORY | fill DIRECTORY"
             )
         }
     }
@@ -92,6 +94,37 @@ enum StateTestProgram {
             }
             try BuiltBatch(changes).commit(to: backing)
             say(revision)
+        }
+    }
+
+    /// Sets one key after the other until the disk is full, deletes all of them, and begins anew as soon
+    /// as sets are accepted; prints each change once it is durable.
+    private static func fill(_ directory: String) throws {
+        var options = SettledBacking.Options()
+        options.history = .keep(byteCount: 4 << 20)
+        let keyspace = try LocalKeyspace(
+            backing: SettledBacking(directory: directory, options)
+        )
+        let numbers = keyspace.entries("/", after: nil, limit: .max).compactMap { key, _ in
+            Int(key.description.dropFirst(5))
+        }
+        var (first, next) = (numbers.min() ?? 0, (numbers.max() ?? 0) + 1)
+        while true {
+            let value = [UInt8](repeating: UInt8(truncatingIfNeeded: next), count: 4_000)
+            do throws(StateError) {
+                _ = try keyspace.apply([.set(Key("fill/\(next)"), value)])
+            } catch {
+                guard error.code == .noSpace else { throw error }
+                if first == next { poll(nil, 0, 5) } else { say("full") }
+                while first < next {
+                    _ = try keyspace.apply([.delete(Key("fill/\(first)"))])
+                    say("-\(first)")
+                    first += 1
+                }
+                continue
+            }
+            say("+\(next)")
+            next += 1
         }
     }
 

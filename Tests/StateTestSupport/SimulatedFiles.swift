@@ -20,10 +20,13 @@ package final class SimulatedFiles: LogFiles, @unchecked Sendable {
         var cache: [UInt8] = []
         var disk: [UInt8] = []
         var dirty: Set<Int> = []
+        /// The blocks that take room.
+        var given: Set<Int> = []
 
         init() {}
 
         init(copying node: Node, cached: Bool) {
+            given = node.given
             disk = node.disk
             cache = cached ? node.cache : node.disk
             dirty = cached ? node.dirty : []
@@ -43,6 +46,12 @@ package final class SimulatedFiles: LogFiles, @unchecked Sendable {
     private var nameChanges: [NameChange] = []
     /// Called before each call with its number.
     package var fault: (Int) -> Fault? = { _ in nil }
+    /// How many bytes there are for files; nil for any number.
+    package var capacity: Int?
+    /// Whether nobody can ask how much is left, as with a quota.
+    package var hidesRoom = false
+    /// Whether a block that is written again takes another one until that is done.
+    package var isCopyOnWrite = false
     package fileprivate(set) var callCount = 0
     package fileprivate(set) var isOff = false
 
@@ -58,6 +67,7 @@ package final class SimulatedFiles: LogFiles, @unchecked Sendable {
     /// - Returns: The directory as that start has it.
     package func restarted(keepsCache: Bool) -> SimulatedFiles {
         let next = SimulatedFiles(sectorByteCount: sectorByteCount, seed: random.next())
+        (next.capacity, next.isCopyOnWrite) = (capacity, isCopyOnWrite)
         var copies: [ObjectIdentifier: Node] = [:]
         func copy(_ node: Node) -> Node {
             if let known = copies[ObjectIdentifier(node)] { return known }
@@ -123,6 +133,41 @@ package final class SimulatedFiles: LogFiles, @unchecked Sendable {
     package func forget(_ name: String) {
         nodes[name] = nil
         durableNodes[name] = nil
+    }
+
+    // MARK: Room
+
+    fileprivate static let blockByteCount = 4_096
+
+    /// What the files take that have names.
+    package var usedByteCount: Int {
+        nodes.values.reduce(0) { $0 + $1.given.count * SimulatedFiles.blockByteCount }
+    }
+
+    private var freeByteCount: Int { capacity.map { max(0, $0 - usedByteCount) } ?? .max }
+
+    package func availableByteCount() -> Int64? {
+        hidesRoom || capacity == nil ? nil : Int64(freeByteCount)
+    }
+
+    package func hasRoom(for byteCount: Int64) -> Bool { freeByteCount >= byteCount }
+
+    /// How many of some bytes can be written.
+    fileprivate func take(_ count: Int, at offset: Int, of node: Node) -> Int {
+        let size = SimulatedFiles.blockByteCount
+        var left = freeByteCount / size
+        var done = 0
+        while done < count {
+            let block = (offset + done) / size
+            let isNew = !node.given.contains(block)
+            if isNew || isCopyOnWrite {
+                guard left > 0 else { return done }
+                if isNew { left -= 1 }
+                node.given.insert(block)
+            }
+            done = min(count, (block + 1) * size - offset)
+        }
+        return done
     }
 
     // MARK: Calls
@@ -217,6 +262,9 @@ package final class SimulatedFiles: LogFiles, @unchecked Sendable {
             let fault = try files.begin("write", name)
             var count = bytes.count
             if case .tears? = fault { count = Int(files.random.next() % UInt64(count + 1)) }
+            let taken = files.take(count, at: offset, of: node)
+            let isFull = taken < count
+            count = taken
             if node.cache.count < offset + count {
                 node.cache += Array(repeating: 0, count: offset + count - node.cache.count)
             }
@@ -229,6 +277,20 @@ package final class SimulatedFiles: LogFiles, @unchecked Sendable {
                 node.dirty.formUnion(offset / size...(offset + count - 1) / size)
             }
             if case .tears(let code)? = fault { throw LogFileFailure("write", name, code) }
+            if isFull { throw LogFileFailure("write", name, ENOSPC) }
+        }
+
+        func setByteCount(_ byteCount: Int) throws(LogFileFailure) {
+            _ = try files.begin("truncate", name)
+            if node.cache.count > byteCount {
+                // The disk may have the rest after a loss of power.
+                node.cache.removeLast(node.cache.count - byteCount)
+                node.dirty = node.dirty.filter { $0 * files.sectorByteCount < byteCount }
+                node.given = node.given.filter { $0 * SimulatedFiles.blockByteCount < byteCount }
+            } else {
+                node.cache += Array(repeating: 0, count: byteCount - node.cache.count)
+                node.disk += Array(repeating: 0, count: max(0, byteCount - node.disk.count))
+            }
         }
 
         func sync() throws(LogFileFailure) {

@@ -12,15 +12,28 @@ final class LogTail: @unchecked Sendable {
     private let log: StateLog
     /// The contents of the last frame, whose outcome may be unknown.
     private var last: (contents: [UInt8], time: Int64) = ([], 0)
-    private var unsettled = 0
+    private var unsettled: Int
     private var since: Int64?
+    /// Everything up to there is settled.
+    private var settled: LogPlace
+    /// The bytes of the largest value before the last settle ended, and since then: what came while it ran
+    /// is not settled.
+    private var largestValues: (before: Int, since: Int)
+    /// How many bytes of earlier versions commits have carried.
+    private var carriedByteCount = 0
     /// When the last commit was appended that no later frame proves to be durable.
     private var unproven: Int64?
 
     /// How long after the last commit a frame says that it is durable, in nanoseconds.
     private static let markDelay: Int64 = 200_000_000
 
-    init(_ log: StateLog) { self.log = log }
+    /// Takes a log of which everything up to a place is settled; the largest value that is not has so many
+    /// bytes.
+    init(_ log: StateLog, settledUpTo place: LogPlace, largestValue: Int = 0) {
+        (self.log, settled, largestValues) = (log, place, (largestValue, 0))
+        unsettled = log.snapshot(from: place).byteCount
+        since = unsettled == 0 ? nil : clinux_monotonic_nanoseconds()
+    }
 
     /// How many bytes of the log are not settled, about.
     var unsettledByteCount: Int { lock.withLock { _ in unsettled } }
@@ -30,6 +43,29 @@ final class LogTail: @unchecked Sendable {
 
     /// Since when there are some, in nanoseconds; nil if there are none.
     var oldest: Int64? { lock.withLock { _ in since } }
+
+    /// What the store needs room for.
+    var need: SettledRoom.Need {
+        lock.withLock { _ in
+            var need = SettledRoom.Need()
+            need.unsettled = log.snapshot(from: settled).byteCount
+            need.largestValue = max(largestValues.before, largestValues.since)
+            need.segment = log.neededByteCount
+            return need
+        }
+    }
+
+    /// Takes into a status what is known of the log.
+    func describe(in status: inout SettlingStatus) {
+        let (files, segmentCount, carried, replaced, floor) = lock.withLock { _ in
+            (
+                log.fileByteCount, log.segmentCount, carriedByteCount, log.replacedCount, log.floor
+            )
+        }
+        (status.logByteCount, status.segmentCount) = (Int64(files), segmentCount)
+        (status.carriedByteCount, status.replacedCount) = (Int64(carried), replaced)
+        (status.unsettledByteCount, status.floor) = (Int64(need.unsettled), floor)
+    }
 
     func withLog<Result: Sendable, Failure: Error>(
         _ body: (StateLog) throws(Failure) -> Result
@@ -42,22 +78,28 @@ final class LogTail: @unchecked Sendable {
     /// - Parameters:
     ///   - time: Milliseconds since 1970.
     ///   - limit: So many bytes that are not settled are too many.
+    ///   - largest: The bytes of the largest value, if that is long.
     ///   - encode: As for ``StateLog/append(at:encoding:)``; called with the lock.
     /// - Returns: Whether the settler has something to do that it had not before.
     /// - Throws: As ``StateLog/append(at:encoding:)`` and ``StateLog/sync()``.
     func append(
         at time: Int64,
         wakingAt limit: Int,
+        largestValue largest: Int,
         encoding encode: (_ carryLine: Int64) -> CodedCommits
     ) throws(StateError) -> Bool {
         try lock.withLock { (_) throws(StateError) in
             let segment = log.endPlace.segment
+            var carried = 0
             try log.append(at: time) { line in
                 let contents = encode(line)
                 last = (contents.bytes, time)
+                carried = contents.carriedByteCount
                 return contents
             }
+            largestValues.since = max(largestValues.since, largest)
             try log.sync()
+            carriedByteCount += carried
             let before = unsettled
             unsettled += last.contents.count
             let now = clinux_monotonic_nanoseconds()
@@ -125,7 +167,9 @@ final class LogTail: @unchecked Sendable {
     /// Everything up to a place was settled by a settle that began at a time.
     func noteSettled(upTo place: LogPlace, at time: Int64) {
         lock.withLock { _ in
-            unsettled = log.snapshot(from: place).byteCount
+            let before = settled
+            (unsettled, settled) = (log.snapshot(from: place).byteCount, place)
+            if place != before { largestValues = (largestValues.since, 0) }
             since = unsettled == 0 ? nil : max(since ?? time, time)
         }
     }

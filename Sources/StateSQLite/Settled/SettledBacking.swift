@@ -18,6 +18,10 @@ package final class SettledBacking: Backing, @unchecked Sendable {
         package var settling = SettlingOptions()
         /// How much of the past it keeps.
         package var history = HistoryLimits.none
+        /// How much of it a full disk leaves; nil: half.
+        package var leastHistory: HistoryLimits?
+        /// What is kept of the disk for deletes and settling, besides the least that they take.
+        package var reserveByteCount: Int64 = 0
 
         package init() {}
     }
@@ -51,6 +55,8 @@ package final class SettledBacking: Backing, @unchecked Sendable {
     private var lock: OwnerLock?
     private(set) var tail: LogTail?
     private(set) var settler: Settler?
+    let room: SettledRoom
+    private let gauges = SettlingGauges()
     private var fileCheck: FileCheck?
     /// Which file of the store was missing or replaced when it was closed, as a sentence.
     package private(set) var lossAtClose: String?
@@ -91,9 +97,42 @@ package final class SettledBacking: Backing, @unchecked Sendable {
         }
     ) {
         (self.location, logDirectory, self.options) = (location, log, options)
+        room = SettledRoom(
+            location.directory,
+            log: log,
+            SettledRoom.Settings(
+                history: options.history,
+                leastHistory: options.leastHistory,
+                reserveByteCount: options.reserveByteCount
+            )
+        )
         self.openFiles = openFiles
         deferrals = DeferralLog(path: location.deferrals, boot: BootIdentity.bytes())
     }
+
+    // MARK: Settings, for any thread
+
+    /// How much of the past it keeps; applies within seconds.
+    package var history: HistoryLimits {
+        get { room.settings.history }
+        set { room.settings.history = newValue }
+    }
+
+    /// How much of it a full disk leaves; nil: half.
+    package var leastHistory: HistoryLimits? {
+        get { room.settings.leastHistory }
+        set { room.settings.leastHistory = newValue }
+    }
+
+    /// What is kept of the disk for deletes and settling, besides the least that they take; applies
+    /// within seconds.
+    package var reserveByteCount: Int64 {
+        get { room.settings.reserveByteCount }
+        set { room.settings.reserveByteCount = newValue }
+    }
+
+    /// What the store takes, what settling has done, and what holds it up.
+    package var status: SettlingStatus { gauges.status.withLock { $0 } }
 
     // MARK: The start
 
@@ -122,6 +161,7 @@ package final class SettledBacking: Backing, @unchecked Sendable {
             try SettledDatabase.create(at: location)
         }
         let files = try openFiles(logDirectory)
+        try giveUpSparesIfFull(files)
         try lock.hold(location.database)
         let database = try SettledDatabase(location, under: lock)
         var (facts, texts) = try database.facts()
@@ -130,19 +170,18 @@ package final class SettledBacking: Backing, @unchecked Sendable {
         if let former = facts.former, facts.life.number == 0 {
             try StateLog.remove(former, from: files)
         }
-        let log: StateLog
+        var tail: LogTail
         if try requireLog(files, facts) {
-            log = try readLog(files, facts, &loaded, &texts, receive)
+            tail = try readLog(files, facts, &loaded, &texts, receive)
         } else {
-            log = try beginCopy(database, &facts, above: loaded.revision, files)
+            tail = try beginCopy(database, &facts, above: loaded.revision, files)
         }
-        var tail = LogTail(log)
         if let identity = FileIdentity(path: location.database), identity != facts.identity {
             // Everything has to be in the database before it gets another log.
-            let settler = Settler(database, facts, lock, files, tail, pause, options.settling)
+            let settler = makeSettler(database, facts, lock, files, tail)
             try settler.settle()
             facts = settler.facts
-            tail = LogTail(try beginCopy(database, &facts, above: loaded.revision, files))
+            tail = try beginCopy(database, &facts, above: loaded.revision, files)
         }
         loaded.epoch = facts.epoch
         loaded.revision = max(loaded.revision, facts.leastRevision)
@@ -155,10 +194,13 @@ package final class SettledBacking: Backing, @unchecked Sendable {
         fileContainersText = texts.removeValue(forKey: Name.fileContainers)
         loaded.metadata = texts
         lastRevision = loaded.revision
-        let settler = Settler(database, facts, lock, files, tail, pause, options.settling)
-        (self.lock, self.tail, self.settler) = (lock, tail, settler)
+        let settler = makeSettler(database, facts, lock, files, tail)
         settler.raise = { [unowned self] floors throws(StateError) in try raise(floors) }
+        let level = settler.look(trying: true)
+        settler.noteStatus()
+        (self.lock, self.tail, self.settler) = (lock, tail, settler)
         settler.start()
+        if level < .ample, options.settling.hasThread { settler.askForRoom() }
         fileCheck = FileCheck(
             StoreFiles(
                 [location.log, location.database],
@@ -167,6 +209,33 @@ package final class SettledBacking: Backing, @unchecked Sendable {
             )
         )
         return loaded
+    }
+
+    private func makeSettler(
+        _ database: SettledDatabase,
+        _ facts: SettledFacts,
+        _ lock: OwnerLock,
+        _ files: any LogFiles,
+        _ tail: LogTail
+    ) -> Settler {
+        Settler(
+            database,
+            facts,
+            lock,
+            files,
+            tail,
+            pause,
+            options.settling,
+            room,
+            gauges,
+            onFinding: onFinding
+        )
+    }
+
+    /// A start on a disk without any room takes what was prepared for later.
+    private func giveUpSparesIfFull(_ files: any LogFiles) throws(StateError) {
+        let available = LogDirectory.availableByteCount(of: location.directory) ?? .max
+        if available < SettledRoom.leastByteCount { try StateLog.removeSpares(from: files) }
     }
 
     /// - Returns: From which revision on the past can be read.
@@ -181,8 +250,8 @@ package final class SettledBacking: Backing, @unchecked Sendable {
             throw .damaged(location.database, "'\(Name.floors)' in meta is not valid")
         }
         floors.withLock { $0 = found }
-        return tail.withLog { [history = options.history] log in
-            log.retention = LogRetention(history)
+        return tail.withLog { [retention = room.retention] log in
+            log.retention = retention
             log.leastFloor = max(facts.floor, facts.leastRevision, revision)
             return log.floor
         }
@@ -206,8 +275,11 @@ package final class SettledBacking: Backing, @unchecked Sendable {
         deferred.hasAll = left.isWhole
         guard let last = left.batches.last else { return }
         let time = SystemClock.wallMilliseconds()
+        var largest = 0
+        for batch in left.batches { batch.read { largest = max(largest, $0.value?.count ?? 0) } }
         do {
-            _ = try tail.append(at: time, wakingAt: .max) { [batches = left.batches] line in
+            _ = try tail.append(at: time, wakingAt: .max, largestValue: largest) {
+                [batches = left.batches] line in
                 var coder = CommitCoder(at: time)
                 let uncarried = batches.flatMap { $0.code(in: &coder, carryingBelow: line) }
                 raiseFloors(without: uncarried, &coder)
@@ -284,8 +356,9 @@ package final class SettledBacking: Backing, @unchecked Sendable {
         _ loaded: inout LoadedStore,
         _ texts: inout [String: String],
         _ receive: (borrowing StoredChange) -> Void
-    ) throws -> StateLog {
+    ) throws -> LogTail {
         let start = LogStart(epoch: facts.epoch, place: facts.place)
+        var values = CommitValues()
         let log = try StateLog(files, options.log, from: start) { contents, time in
             try CommitCoder.read(contents, at: time) { part in
                 switch part {
@@ -293,6 +366,7 @@ package final class SettledBacking: Backing, @unchecked Sendable {
                 case .change(let change, _):
                     // Frames that were written again after a failed sync are settled already.
                     if change.revision > facts.revision { receive(change) }
+                    values.note(change.value?.count ?? 0)
                 case .metadata(let name, let text): texts[name] = text
                 }
             }
@@ -304,7 +378,7 @@ package final class SettledBacking: Backing, @unchecked Sendable {
                     + "that belongs to the other, or restore a backup"
             )
         }
-        return log
+        return LogTail(log, settledUpTo: facts.place, largestValue: values.largestByteCount)
     }
 
     /// Begins another store that has the values of this one, with an empty log.
@@ -315,7 +389,7 @@ package final class SettledBacking: Backing, @unchecked Sendable {
         _ facts: inout SettledFacts,
         above revision: Int64,
         _ files: any LogFiles
-    ) throws -> StateLog {
+    ) throws -> LogTail {
         guard revision <= RevisionReservation.largestRevision - 1 << 32 else {
             throw StateError(
                 .storage,
@@ -338,12 +412,13 @@ package final class SettledBacking: Backing, @unchecked Sendable {
                 + "revision \(copy.leastRevision)"
         )
         try StateLog.remove(former, from: files)
-        return try StateLog(
+        let log = try StateLog(
             files,
             options.log,
             from: LogStart(epoch: copy.epoch, place: .none),
             after: copy.leastRevision
         ) { _, _ in }
+        return LogTail(log, settledUpTo: .none)
     }
 
     /// From here on, a copy of the database or of the log that was made before does not fit.
@@ -373,9 +448,10 @@ package final class SettledBacking: Backing, @unchecked Sendable {
     package func commit(_ batch: borrowing CommitBatch) throws {
         guard batch.changeCount > 0 || !batch.metadata.isEmpty else { return }
         let time = SystemClock.wallMilliseconds()
-        try append(at: time) { line in
+        let carriedLimit = room.carriedByteLimit
+        try append(CommitValues(batch), at: time) { line in
             var coder = CommitCoder(at: time)
-            let uncarried = coder.append(batch, carryingBelow: line)
+            let uncarried = coder.append(batch, carryingBelow: line, upTo: carriedLimit)
             switch batch.pendingFileList {
             case .keep: break
             case .set(let text): coder.append(metadata: Name.pendingFiles, text)
@@ -403,7 +479,7 @@ package final class SettledBacking: Backing, @unchecked Sendable {
         guard let tail else { return }
         let time = SystemClock.wallMilliseconds()
         let compacted = tail.withLog { $0.floor }
-        _ = try tail.append(at: time, wakingAt: .max) { _ in
+        _ = try tail.append(at: time, wakingAt: .max, largestValue: 0) { _ in
             var coder = CommitCoder(at: time)
             let text = floors.withLock {
                 $0.raise(to: raised)
@@ -416,10 +492,11 @@ package final class SettledBacking: Backing, @unchecked Sendable {
     }
 
     private func append(
+        _ values: CommitValues = CommitValues(),
         at time: Int64,
         encoding encode: (_ carryLine: Int64) -> CodedCommits
     ) throws {
-        guard let tail else {
+        guard let tail, let settler else {
             throw StateError(
                 .readOnly,
                 "\(location.database) is not open: nothing was committed"
@@ -427,7 +504,21 @@ package final class SettledBacking: Backing, @unchecked Sendable {
         }
         if let loss { throw loss }
         let limit = options.settling.logByteCount
-        if try tail.append(at: time, wakingAt: limit, encoding: encode) { settler?.wake() }
+        var byteCount = 0
+        let isNew = try makingRoom { () throws(StateError) in
+            try settler.admit(values)
+            return try tail.append(
+                at: time,
+                wakingAt: limit,
+                largestValue: values.largestByteCount
+            ) {
+                let contents = encode($0)
+                byteCount = contents.bytes.count
+                return contents
+            }
+        }
+        if isNew { settler.wake() }
+        settler.look(after: byteCount)
         // A commit to files that were removed or replaced meanwhile is not acknowledged.
         guard let finding = fileCheck?.findingAfterCommit() else { return }
         let lost = StateError(.readOnly, "\(StateError.unknownOutcome): \(finding)")
@@ -447,7 +538,7 @@ package final class SettledBacking: Backing, @unchecked Sendable {
         var texts: [String: String] = [:]
         let decided: (contents: [UInt8], time: Int64)?
         if loss == nil {
-            decided = try tail.decideUnknown()
+            decided = try makingRoom { () throws(StateError) in try tail.decideUnknown() }
         } else {
             // The files have their names again, and the commit is in them.
             if let finding = fileCheck?.files.finding { throw StateError(.storage, finding) }
@@ -466,6 +557,16 @@ package final class SettledBacking: Backing, @unchecked Sendable {
         return texts
     }
 
+    /// Calls `body` as ``Settler/makingRoom(until:_:_:)`` does, for as long as a failure is worth waiting
+    /// for.
+    private func makingRoom<Result>(
+        _ body: () throws(StateError) -> Result
+    ) throws(StateError) -> Result {
+        guard let settler else { return try body() }
+        let deadline = options.log.now() + options.log.patience
+        return try settler.makingRoom(until: deadline, options.log, body)
+    }
+
     package func maintain() {}
     package var needsMaintenance: Bool { false }
 
@@ -480,9 +581,6 @@ package final class SettledBacking: Backing, @unchecked Sendable {
         guard let lock else { throw StateError(.storage, "\(location.database) is not open") }
         return try SettledRows(location, under: lock)
     }
-
-    /// What settling has done, and what holds it up.
-    package var settlingStatus: SettlingStatus { settler?.currentStatus ?? SettlingStatus() }
 
     /// Which file of the store is missing or replaced, as a sentence; nil if none is. May be read on any
     /// thread between load and close.

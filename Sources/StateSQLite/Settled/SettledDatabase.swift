@@ -42,6 +42,11 @@ final class SettledDatabase {
     let location: StoreLocation
     private let connection: SQLiteConnection
     private let writer: NewestWriter
+    /// How many bytes of pages a transaction that only removes may put into SQLite's own log, about.
+    var transactionByteCount = Int.max
+
+    /// SQLite's own log is cut back to it, and keeps that room for the transactions that make more.
+    static let logByteCount = 1 << 20
 
     // MARK: Making and opening
 
@@ -106,7 +111,7 @@ final class SettledDatabase {
         try connection.set(
             "synchronous=NORMAL",
             "wal_autocheckpoint=0",
-            "journal_size_limit=\(4 << 20)",
+            "journal_size_limit=\(SettledDatabase.logByteCount)",
             "temp_store=MEMORY",
             // Pages are written, and synced in pieces, while a transaction goes on.
             "cache_size=-1024",
@@ -245,6 +250,23 @@ final class SettledDatabase {
 
     // MARK: Settling
 
+    /// How many of some rows a transaction may have that puts so many bytes of pages into SQLite's own
+    /// log, about, and at least one.
+    static func count(of rows: ArraySlice<SettledRow>, upTo byteCount: Int) -> Int {
+        var left = byteCount
+        // A row changes the page that it is on, and perhaps another, besides those of a long value.
+        let count = rows.prefix { row in
+            left -= 2 * HistorySchema.pageByteCount + row.byteCount
+            return left >= 0
+        }.count
+        return max(count, min(rows.count, 1))
+    }
+
+    /// How many rows or pages a transaction removes that may be anywhere.
+    private func rowCount(upTo limit: Int) -> Int {
+        max(1, min(limit, transactionByteCount / (4 * HistorySchema.pageByteCount)))
+    }
+
     /// Writes the newest change of each key, metadata and the facts, in one transaction, which is not
     /// synced.
     ///
@@ -255,7 +277,7 @@ final class SettledDatabase {
     /// - Returns: The deletes that are forgotten, because nobody may ask for what was before them.
     /// - Throws: SQLite's error; nothing was written, or nobody can say.
     func settle(
-        _ rows: [SettledRow],
+        _ rows: ArraySlice<SettledRow>,
         metadata: [String: String?],
         _ facts: inout SettledFacts
     ) throws(SQLiteFailure) -> [CompactionStep.CompactedDelete] {
@@ -293,7 +315,8 @@ final class SettledDatabase {
         let delete = try connection.prepare(
             """
             DELETE FROM newest WHERE key IN (SELECT key FROM newest
-            WHERE value IS NULL AND revision <= \(facts.floor) LIMIT 1000) RETURNING key, revision
+            WHERE value IS NULL AND revision <= \(facts.floor) LIMIT \(rowCount(upTo: 1_000)))
+            RETURNING key, revision
             """
         )
         while try delete.step() {
@@ -308,10 +331,19 @@ final class SettledDatabase {
     /// Gives some free pages back to the file system, with the next checkpoint.
     ///
     /// - Returns: Whether there are more.
-    func giveBack(pageCount: Int) throws(SQLiteFailure) -> Bool {
-        guard try connection.number("PRAGMA freelist_count") > 0 else { return false }
-        try connection.execute("PRAGMA incremental_vacuum(\(pageCount))")
+    func giveBack() throws(SQLiteFailure) -> Bool {
+        guard try freePageCount() > 0 else { return false }
+        try connection.execute("PRAGMA incremental_vacuum(\(rowCount(upTo: 256)))")
         return true
+    }
+
+    private func freePageCount() throws(SQLiteFailure) -> Int64 {
+        try connection.number("PRAGMA freelist_count")
+    }
+
+    /// The bytes of its free pages.
+    func freeByteCount() throws(SQLiteFailure) -> Int64 {
+        try freePageCount() * Int64(HistorySchema.pageByteCount)
     }
 
     /// Writes facts, durably.

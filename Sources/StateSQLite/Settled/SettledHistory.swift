@@ -42,7 +42,7 @@ final class SettledHistory: SettledReading {
         try currentView.withChange(at: place, supersededBy: successor, receive)
     }
 
-    var settledRevision: Int64 { backing.settlingStatus.settledRevision }
+    var settledRevision: Int64 { backing.status.settledRevision }
 
     func forEachRow(
         after key: [UInt8]?,
@@ -85,9 +85,13 @@ extension SettledBacking: CompactingBacking {
         return need
     }
 
-    package var shortage: StateError? { nil }
+    package var shortage: StateError? { room.shortage }
 
-    package func lookForRoom() {}
+    package func lookForRoom() {
+        guard let settler else { return }
+        if settler.look(trying: true) < .ample { settler.askForRoom() }
+        settler.noteStatus()
+    }
 
     package func load(
         lookingAhead _: LookAhead,

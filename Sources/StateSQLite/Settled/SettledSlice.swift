@@ -52,6 +52,9 @@ struct SettledSlice: ~Copyable {
 struct SettledRow {
     var change: StoredChange
     var checksum: UInt32
+
+    /// The bytes of key and value.
+    var byteCount: Int { change.key.count + (change.value?.count ?? 0) }
 }
 
 /// The newest change of each key, in memory of its own, which is used again for the next stretch.

@@ -18,18 +18,48 @@ package struct SettlingOptions: Sendable {
     package var hasThread = true
 }
 
-/// What a settler has done since the start.
+/// What a settled store takes on its disks, and what its settler has done since the start.
 package struct SettlingStatus: Hashable, Sendable {
+    /// When a settle ended, and how long it took.
+    package struct Settle: Hashable, Sendable {
+        /// Milliseconds since 1970.
+        package var time: Int64
+        package var nanoseconds: Int64
+    }
+
     /// Why the last attempt failed, or what holds it up; nil if nothing does.
     package var failure: String?
     /// Up to this revision everything is in the database.
     package var settledRevision: Int64 = 0
     package var settleCount = 0
+    /// The last one that succeeded.
+    package var last: Settle?
     /// Segments that left the log, and how many of their files it uses again.
     package var droppedCount = 0
     package var reusedCount = 0
     /// Segments that were written again without what rules do not keep.
     package var rewrittenCount = 0
+    /// How often another segment had to take over what was not synced.
+    package var replacedCount = 0
+    /// The database, and what of it are free pages.
+    package var databaseByteCount: Int64 = 0
+    package var freeByteCount: Int64 = 0
+    /// The files of the log, of which so many are segments.
+    package var logByteCount: Int64 = 0
+    package var segmentCount = 0
+    /// What of the log is not settled.
+    package var unsettledByteCount: Int64 = 0
+    /// How many bytes of earlier versions commits have carried.
+    package var carriedByteCount: Int64 = 0
+    /// From this revision on the past can be read.
+    package var floor: Int64 = 0
+    /// The bytes that the disks have beyond the reserve; less than 0 if that is used.
+    package var room: Int64 = 0
+}
+
+/// The status of a store, which any thread may read.
+final class SettlingGauges: Sendable {
+    let status = StateLock(SettlingStatus())
 }
 
 /// Puts what the log has into the database, on a thread of its own, and drops what the log then needs
@@ -44,7 +74,10 @@ final class Settler: @unchecked Sendable {
     private let tail: LogTail
     private let pause: CompactionPause
     private let options: SettlingOptions
-    private let status = StateLock(SettlingStatus())
+    private let room: SettledRoom
+    private let gauges: SettlingGauges
+    /// Called with what happens to the history because the disk is full.
+    private let onFinding: @Sendable (_ finding: String) -> Void
 
     /// Nil after an error of SQLite: it is opened again then.
     private(set) var database: SettledDatabase?
@@ -83,13 +116,17 @@ final class Settler: @unchecked Sendable {
         _ files: any LogFiles,
         _ tail: LogTail,
         _ pause: CompactionPause,
-        _ options: SettlingOptions
+        _ options: SettlingOptions,
+        _ room: SettledRoom,
+        _ gauges: SettlingGauges,
+        onFinding: @escaping @Sendable (_ finding: String) -> Void
     ) {
         (self.database, self.facts, self.lock) = (database, facts, lock)
         (self.files, self.tail, self.pause, self.options) = (files, tail, pause, options)
+        (self.room, self.gauges, self.onFinding) = (room, gauges, onFinding)
         (location, durable) = (database.location, facts.place)
         spares = SparePreparer(tail)
-        status.withLock { $0.settledRevision = facts.revision }
+        gauges.status.withLock { $0.settledRevision = facts.revision }
     }
 
     /// Begins to settle by itself.
@@ -101,8 +138,6 @@ final class Settler: @unchecked Sendable {
         }
         spares.start()
     }
-
-    var currentStatus: SettlingStatus { status.withLock { $0 } }
 
     /// Has it look whether there is something to do.
     func wake() {
@@ -116,6 +151,7 @@ final class Settler: @unchecked Sendable {
             requests.wakeup.wait(nanoseconds: wait)
             guard !requests.isEnding.load(ordering: .acquiring) else { return finishShrinking() }
             requests.answer { () throws(StateError) in try settleAndDropAll() }
+            if requests.needsRoom.exchange(false, ordering: .acquiring) { makeRoom() }
             finishShrinking()
             let proof = tail.proveLast()
             wait = [proof, settleIfDue()].compactMap(\.self).min()
@@ -156,17 +192,30 @@ final class Settler: @unchecked Sendable {
         pause.countRemoval()
         defer { pause.countRemoval() }
         if pauses, pause.millisecondsLeft(clinux_boottime_milliseconds) > 0 { return false }
-        defer { tail.noteSettled(upTo: facts.place, at: began) }
-        do throws(StateError) {
+        defer {
+            tail.noteSettled(upTo: facts.place, at: began)
+            noteStatus()
+        }
+        try reporting { () throws(StateError) in
             try settleDurable()
-            status.withLock {
+            let time = clinux_monotonic_nanoseconds() - began
+            let freeByteCount = (try? database?.freeByteCount()) ?? 0
+            gauges.status.withLock { [facts] in
+                $0.freeByteCount = freeByteCount
                 $0.failure = nil
                 $0.settledRevision = facts.revision
                 $0.settleCount += 1
+                $0.last = .init(time: SystemClock.wallMilliseconds(), nanoseconds: time)
             }
-            return true
-        } catch {
-            status.withLock { $0.failure = error.message }
+        }
+        return true
+    }
+
+    /// Takes into the status why something failed.
+    private func reporting(_ body: () throws(StateError) -> Void) throws(StateError) {
+        do throws(StateError) { try body() } catch {
+            gauges.status.withLock { $0.failure = error.message }
+            if error.code == .noSpace { room.noteFull(tail.need, files) }
             throw error
         }
     }
@@ -184,11 +233,14 @@ final class Settler: @unchecked Sendable {
     }
 
     private func settleDurable() throws(StateError) {
-        let database = try openDatabase()
+        look()
+        var database = try openDatabase()
         if facts.place != durable { try checkpoint(database) }
         let end = tail.withLog { $0.syncedPlace }
         untrimmedByteCount += tail.withLog { [facts] in $0.snapshot(from: facts.place).byteCount }
         while facts.place < end {
+            let isAmple = look() == .ample
+            database = try openDatabase()
             let stretch = tail.withLog { [facts] in $0.snapshot(from: facts.place) }
             let slice = try SettledSlice(stretch, byteCount: options.sliceByteCount, in: memory)
             var next = facts
@@ -199,17 +251,43 @@ final class Settler: @unchecked Sendable {
                 if $0.retention.isNone { $0.leastFloor = max($0.leastFloor, facts.revision) }
                 return max(facts.floor, $0.floor)
             }
-            let deletes = try trying { () throws(SQLiteFailure) in
-                try database.settle(slice.newest(), metadata: slice.metadata, &next)
-            }
-            facts = next
-            untold.add(deletes)
-            try checkpoint(database)
+            try write(slice.newest(), slice.metadata, next, database)
+            // A segment that can go makes room for the next slice.
+            if !isAmple { try drop() }
         }
         try drop()
-        if untrimmedByteCount > max(options.logByteCount, tail.byteCount / 4) {
+        // After many deletes the file system gets its room back, and a store that changes keeps it.
+        let freeByteCount = (try? database.freeByteCount()) ?? 0
+        let isHalfFree = freeByteCount > (fileByteCount(location.database) ?? 0) / 2
+        if isHalfFree, freeByteCount > 1 << 20 { try giveBack() }
+        if untrimmedByteCount > max(options.logByteCount, tail.byteCount / 4), look() == .ample {
             try trim(leastShare: 0.75)
         }
+    }
+
+    /// Writes rows in as many transactions as there is room for; the last one has the new facts.
+    ///
+    /// A start after the others finds some of the rows that the log has, too.
+    private func write(
+        _ rows: [SettledRow],
+        _ metadata: [String: String?],
+        _ next: SettledFacts,
+        _ database: SettledDatabase
+    ) throws(StateError) {
+        var rest = SettledPieces(rows, room)
+        repeat {
+            look()
+            let piece = try rest.next(free: { (try? database.freeByteCount()) ?? 0 })
+            var written = rest.isEmpty ? next : facts
+            written.rowCount = facts.rowCount
+            let texts = rest.isEmpty ? metadata : [:]
+            let deletes = try trying { () throws(SQLiteFailure) in
+                try database.settle(piece, metadata: texts, &written)
+            }
+            facts = written
+            untold.add(deletes)
+            try checkpoint(database)
+        } while !rest.isEmpty
     }
 
     /// - Throws: ``StateError/Code/storage``, naming the process that reads and so keeps SQLite's own log
@@ -241,8 +319,12 @@ final class Settler: @unchecked Sendable {
                 )
                 throw StateError(.storage, "\(holder) holds the write lock of \(location.database)")
             }
-            database = nil
-            throw StateError(.storage, "\(location.database) cannot be settled: \(error)")
+            // A write that was refused has changed nothing, but nobody can say what a sync has done.
+            if !error.isOfRoom || error.isOfSync { database = nil }
+            throw StateError(
+                error.isOfRoom ? .noSpace : .storage,
+                "\(location.database) cannot be settled: \(error)"
+            )
         }
     }
 
@@ -251,6 +333,7 @@ final class Settler: @unchecked Sendable {
         let opened: SettledDatabase
         if let database { opened = database } else { opened = try reopenedDatabase() }
         database = opened
+        opened.transactionByteCount = room.transactionByteCount
         if !trust.isConfirmed {
             try trying { () throws(SQLiteFailure) in try opened.confirm(wholly: trust.hasFailed) }
             trust.isConfirmed = true
@@ -303,7 +386,7 @@ final class Settler: @unchecked Sendable {
         let hasReaders = !waitForReaders()
         for dropped in segments {
             let byteCount = try dropped.byteCount()
-            status.withLock { $0.droppedCount += 1 }
+            gauges.status.withLock { $0.droppedCount += 1 }
             // A reader keeps a file that it has open, as long as nobody writes to it.
             guard !hasReaders, tail.withLog({ $0.wants(spareOf: byteCount) }) else {
                 dropped.remove(from: files)
@@ -311,7 +394,7 @@ final class Settler: @unchecked Sendable {
             }
             let spare = try LogSpare(dropping: dropped)
             tail.withLog { $0.offer(spare) }
-            status.withLock { $0.reusedCount += 1 }
+            gauges.status.withLock { $0.reusedCount += 1 }
         }
     }
 
@@ -359,7 +442,7 @@ final class Settler: @unchecked Sendable {
             let written = try rewrite.write(without: places)
             // A reader keeps the file that it has open.
             tail.withLog { $0.take(written) }?.remove(from: files)
-            status.withLock { $0.rewrittenCount += 1 }
+            gauges.status.withLock { $0.rewrittenCount += 1 }
         }
         untold.add([])
     }
@@ -414,16 +497,149 @@ final class Settler: @unchecked Sendable {
     private func shrinkNow() throws(StateError) -> Int64 {
         let before = byteCount
         try settle()
-        let database = try openDatabase()
-        while try forgetDeletes(database) {}
-        var hasMore = true
-        while hasMore {
-            hasMore = try trying { () throws(SQLiteFailure) in
-                try database.giveBack(pageCount: 256)
+        try giveBack()
+        return before - byteCount
+    }
+
+    // MARK: Room
+
+    /// Looks how much room there is, and has the log do what follows; for any thread.
+    ///
+    /// - Parameter tries: As for ``SettledRoom/look(_:_:trying:)``.
+    /// - Returns: How much there is.
+    @discardableResult
+    func look(trying tries: Bool = false) -> SettledRoom.Level {
+        let level = room.look(tail.need, files, trying: tries)
+        let (retention, limit) = (room.retention, room.spareByteLimit)
+        let keepsLess = tail.withLog { log in
+            defer { (log.retention, log.spareByteLimit) = (retention, limit) }
+            return log.retention.shared(with: retention) != log.retention
+        }
+        if keepsLess, level == .ample, options.hasThread { dropSoon() }
+        return level
+    }
+
+    /// The same after a commit, from time to time.
+    func look(after byteCount: Int) {
+        guard room.isDue(after: byteCount), look() < .ample, options.hasThread else { return }
+        // What cannot be mended is tried again from time to time.
+        let rest = clinux_monotonic_nanoseconds() - requests.madeRoomAt.load(ordering: .relaxed)
+        if rest >= 1_000_000_000 { askForRoom() }
+    }
+
+    /// - Throws: As ``SettledRoom/admit(_:_:_:)``.
+    func admit(_ values: CommitValues) throws(StateError) {
+        if values.areLong { try room.admit(values, tail.need, files) }
+    }
+
+    /// Calls `body` again when room was made, if it is refused for lack of it.
+    ///
+    /// - Parameters:
+    ///   - deadline: Until then, on the clock of `log`.
+    ///   - log: How that waits.
+    ///   - body: Has changed nothing if it throws ``StateError/Code/noSpace``.
+    /// - Returns: What `body` does.
+    /// - Throws: What `body` throws, once everything was tried to make room.
+    func makingRoom<Result>(
+        until deadline: Int64,
+        _ log: StateLog.Options,
+        _ body: () throws(StateError) -> Result
+    ) throws(StateError) -> Result {
+        let first = requests.roundCount.load(ordering: .acquiring)
+        while true {
+            do throws(StateError) { return try body() } catch {
+                // What was under way may have begun too soon.
+                let isTried = requests.roundCount.load(ordering: .acquiring) &- first >= 2
+                guard error.code == .noSpace else { throw error }
+                room.noteFull(tail.need, files)
+                askForRoom()
+                guard !isTried, log.now() < deadline else { throw error }
+                log.pause()
             }
+        }
+    }
+
+    /// Has room made: by the thread, or now if there is none.
+    func askForRoom() {
+        guard options.hasThread else { return makeRoom() }
+        requests.needsRoom.store(true, ordering: .releasing)
+        wake()
+    }
+
+    /// Makes room: by what nobody misses, and if that is not enough, by the oldest of the history.
+    func makeRoom() {
+        defer {
+            let time = room.level < .ample ? clinux_monotonic_nanoseconds() : 0
+            requests.madeRoomAt.store(time, ordering: .relaxed)
+            requests.roundCount.wrappingAdd(1, ordering: .releasing)
+        }
+        removeSpares()
+        guard look() < .ample else { return }
+        // If it fails, it is tried again.
+        try? settleForRoom()
+        guard look() < .ample else { return }
+        let floor = tail.withLog { $0.floor }
+        room.shortenHistory()
+        try? settleForRoom()
+        look(trying: true)
+        let raised = tail.withLog { $0.floor }
+        guard raised > floor, room.tellsOfHistory() else { return }
+        onFinding(
+            "the disk of \(location.directory) is nearly full: the history before revision \(raised) "
+                + "was dropped"
+        )
+    }
+
+    private func settleForRoom() throws(StateError) {
+        let time = SystemClock.wallMilliseconds()
+        tail.withLog { try? $0.endLargeSegment(at: time) }
+        // A little of the log is not worth a checkpoint each second.
+        if look() == .short || tail.unsettledByteCount >= 1 << 20 {
+            try settle()
+        } else {
+            try reporting { () throws(StateError) in try drop() }
+        }
+        try reporting { () throws(StateError) in try giveBack() }
+    }
+
+    private func removeSpares() {
+        // Without any room for a transaction, what that frees is more than a file for deletes.
+        let hasLog = fileByteCount(location.log) ?? 0 >= SettledDatabase.logByteCount / 4
+        let keepsOne = hasLog || !room.isExhausted
+        for spare in tail.withLog({ $0.takeSpares(keepingOne: keepsOne) }) {
+            spare.remove(from: files)
+        }
+    }
+
+    /// Forgets deletes that nobody may ask for, and gives free pages and the rest of SQLite's own log
+    /// back.
+    private func giveBack() throws(StateError) {
+        let database = try openDatabase()
+        while try forgetDeletes(database) { try checkpoint(database) }
+        func giveSome() throws(StateError) -> Bool {
+            try trying { () throws(SQLiteFailure) in try database.giveBack() }
+        }
+        while try giveSome() { try checkpoint(database) }
+        // Any transaction begins SQLite's log anew, and cuts it.
+        if fileByteCount(location.log) ?? 0 > 2 * SettledDatabase.logByteCount {
+            try trying { [facts] () throws(SQLiteFailure) in try database.write(facts) }
             try checkpoint(database)
         }
-        return before - byteCount
+    }
+
+    /// Brings the status up to date.
+    func noteStatus() {
+        var status = SettlingStatus()
+        tail.describe(in: &status)
+        let databaseByteCount = fileByteCount(location.database) ?? 0
+        let room = room.margin
+        gauges.status.withLock { known in
+            (known.logByteCount, known.segmentCount) = (status.logByteCount, status.segmentCount)
+            known.unsettledByteCount = status.unsettledByteCount
+            known.carriedByteCount = status.carriedByteCount
+            (known.replacedCount, known.floor) = (status.replacedCount, status.floor)
+            (known.databaseByteCount, known.room) = (databaseByteCount, room)
+        }
     }
 
     /// - Returns: Whether there may be more.
@@ -506,6 +722,11 @@ private final class Requests: Sendable {
     /// How often somebody asked for segments to be dropped, how often that was done, and why it could not
     /// be.
     private let dropping = StateLock((asked: 0, answered: 0, failure: nil as StateError?))
+    /// Whether the disk is nearly full, and when room was made last that was not enough; 0 if it was.
+    let needsRoom = Atomic(false)
+    let madeRoomAt = Atomic<Int64>(0)
+    /// How often room was made.
+    let roundCount = Atomic<Int>(0)
     let wakeup = BlockingSemaphore()
     let isEnding = Atomic(false)
     /// Who waits for room in the file system.

@@ -8,10 +8,13 @@ package struct SQLiteFailure: Error, CustomStringConvertible {
     let code: Int32
     /// The failed operation, and SQLite's error message.
     package let description: String
+    /// The error of the system call that failed; 0 if none did.
+    private let systemError: Int32
 
-    init(code: Int32, description: String) {
+    init(code: Int32, description: String, systemError: Int32 = 0) {
         self.code = code
         self.description = description
+        self.systemError = systemError
     }
 
     /// The last failure of `database`.
@@ -21,7 +24,11 @@ package struct SQLiteFailure: Error, CustomStringConvertible {
         if errno != 0, code & 0xFF == SQLITE_IOERR || code & 0xFF == SQLITE_CANTOPEN {
             words += ", " + String(cString: strerror(errno))
         }
-        self.init(code: code, description: "\(operation): \(words) (SQLite code \(code))")
+        self.init(
+            code: code,
+            description: "\(operation): \(words) (SQLite code \(code))",
+            systemError: errno
+        )
     }
 
     /// The code without the details in its upper bits.
@@ -32,6 +39,13 @@ package struct SQLiteFailure: Error, CustomStringConvertible {
 
     /// Whether a sync failed (SQLITE_IOERR_FSYNC, a macro that Swift does not see).
     var isOfSync: Bool { code == SQLITE_IOERR | 4 << 8 }
+
+    /// Whether the file system refused a write for lack of room.
+    var isOfRoom: Bool {
+        // SQLite has no code of its own for a quota.
+        primaryCode == SQLITE_FULL
+            || primaryCode == SQLITE_IOERR && [ENOSPC, EDQUOT].contains(systemError)
+    }
 
     /// Whether the database is damaged, another kind of file, or too short
     /// (SQLITE_IOERR_SHORT_READ).
