@@ -144,7 +144,8 @@ final class SettledRoom: Sendable {
         let now = clinux_monotonic_nanoseconds()
         return state.withLock { state in
             state.committedByteCount += byteCount
-            return state.committedByteCount >= 256 << 10 || now - state.lookedAt >= 250_000_000
+            return state.committedByteCount >= CommitValues.leastByteCount
+                || now - state.lookedAt >= 250_000_000
         }
     }
 
@@ -272,8 +273,9 @@ struct CommitValues {
     private(set) var byteCount = 0
     private(set) var largestByteCount = 0
 
-    /// Shorter ones are counted once they are in the log.
-    private static let leastByteCount = 64 << 10
+    /// Shorter ones are counted once they are in the log: to look at each change of a commit takes a
+    /// while.
+    static let leastByteCount = 256 << 10
 
     init(_ batch: borrowing CommitBatch) {
         guard batch.byteCount >= CommitValues.leastByteCount else { return }
