@@ -54,7 +54,7 @@ package final class SettledBacking: Backing, @unchecked Sendable {
     package var onFinding: @Sendable (_ finding: String) -> Void = { _ in }
 
     /// Names of metadata that is the store's own; others begin with a word and a colon.
-    private enum Name {
+    enum Name {
         static let pendingFiles = "files pending"
         static let fileContainers = "files containers"
         static let floor = "history floor"
@@ -63,12 +63,14 @@ package final class SettledBacking: Backing, @unchecked Sendable {
 
     /// Makes a store in a data directory: `stated.db` and `log/`.
     package convenience init(directory: String, _ options: Options = Options()) {
-        self.init(StoreLocation(directory: directory), log: directory + "/log", options)
+        let location = StoreLocation(directory: directory)
+        self.init(location, log: location.logDirectory, options)
     }
 
     /// Makes a store in a database file, and the directory `<path>-log` beside it.
     package convenience init(path: String, _ options: Options = Options()) {
-        self.init(StoreLocation(path: path), log: path + "-log", options)
+        let location = StoreLocation(path: path)
+        self.init(location, log: location.logDirectory, options)
     }
 
     package init(
@@ -167,12 +169,19 @@ package final class SettledBacking: Backing, @unchecked Sendable {
         floors.withLock { $0 = found }
         return tail.withLog { [history = options.history] log in
             log.retention = LogRetention(history)
-            log.leastFloor = max(facts.floor, facts.leastRevision, revision)
+            log.leastFloor = max(facts.floor, revision)
             return log.floor
         }
     }
 
     private func requireNothing() throws(StateError) {
+        if let left = location.unfinishedFiles.first(where: { FileIdentity(path: $0) != nil }) {
+            throw StateError(
+                .storage,
+                "\(left) is left of a restore or a salvage that was broken off: repeat "
+                    + "that into a new directory, or remove the file to begin an empty store"
+            )
+        }
         guard access(logDirectory, F_OK) == 0 else { return }
         throw StateError(
             .corrupt,
