@@ -137,7 +137,7 @@ let package = Package(
         ),
         .target(
             name: "StateSalvage",
-            dependencies: ["StateSQLite", "StateEngine", "CLinux", "CSQLite"],
+            dependencies: ["StateSQLite", "StateEngine", "StateLog", "CLinux", "CSQLite"],
             swiftSettings: strict
         ),
         .target(

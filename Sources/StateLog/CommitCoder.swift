@@ -69,6 +69,9 @@ package struct CommitCoder {
         return commits
     }
 
+    /// Bytes so far.
+    package var byteCount: Int { coded.count }
+
     /// Begins a commit.
     package mutating func begin(
         _ revision: Int64,

@@ -96,6 +96,17 @@ struct Frame: Hashable, Sendable {
         var contents: Bytes
     }
 
+    /// The next place at which a frame may begin: none begins with zeros, which most of a segment is.
+    static func nextStart(in bytes: Bytes, from offset: Int) -> Int {
+        var place = offset
+        while place + alignment <= bytes.count,
+            bytes.loadUnaligned(fromByteOffset: place, as: UInt64.self) == 0
+        {
+            place += alignment
+        }
+        return place
+    }
+
     /// What the frame at the start of `bytes` says that its length is; nil if that is none.
     static func length(_ bytes: Bytes) -> Int? {
         guard bytes.count >= headByteCount else { return nil }

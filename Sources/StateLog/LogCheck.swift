@@ -1,3 +1,4 @@
+package import StateEngine
 package import StateModel
 
 /// Reads all of a log, which may be in use, and says what is wrong with it; changes nothing.
@@ -6,26 +7,49 @@ package struct LogCheck: Hashable, Sendable {
     package private(set) var changeCount = 0
     /// The last revision.
     package private(set) var revision: Int64 = 0
+    /// That of the last change of lives: a database that belongs to the log has it, or the one before.
+    package private(set) var life: LogLife?
     /// A sentence for each fault, one of each segment at most.
     package private(set) var findings: [String] = []
 
     /// How often a log is read again whose segments changed meanwhile.
-    private static let attemptLimit = 5
+    private static let attemptLimit = 10
 
     /// Checks the log in a directory.
     ///
     /// - Parameters:
     ///   - files: The directory.
     ///   - start: Where the database beside it is; nil without one.
+    ///   - begin: Called before the log is read, and again before it is read once more.
+    ///   - receive: Called with each change, whose bytes are borrowed, and the place of its frame.
     /// - Throws: ``StateError/Code/storage`` if it cannot be read, ``StateError/Code/newerFormat``.
     /// - Complexity: O(*n*) in the bytes of the log.
-    package init(_ files: any LogFiles, from start: LogStart? = nil) throws(StateError) {
-        for _ in 0..<LogCheck.attemptLimit {
-            let before = try LogCheck.headers(files, start)
+    package init(
+        _ files: any LogFiles,
+        from start: LogStart? = nil,
+        beginning begin: () -> Void = {},
+        _ receive: (borrowing StoredChange, LogPlace) -> Void = { _, _ in }
+    ) throws(StateError) {
+        // What is found while a segment ends or is used for another one, or while a frame is written, is
+        // no fault: a fault is found again.
+        var found: [String]?
+        for attempt in 1... {
+            let before: Found
+            do throws(StateError) { before = try LogCheck.headers(files, start) } catch {
+                // A file may go between two calls.
+                guard attempt < LogCheck.attemptLimit, error.code == .storage else { throw error }
+                continue
+            }
             self = LogCheck()
-            read(before)
-            // What is found while a segment is used for another one is no fault.
-            guard !findings.isEmpty, try LogCheck.headers(files, start) != before else { return }
+            begin()
+            read(before, receive)
+            if findings.isEmpty { return }
+            if found == findings, try LogCheck.headers(files, start) == before { return }
+            if let found, attempt >= LogCheck.attemptLimit {
+                findings.removeAll { !found.contains($0) }
+                return
+            }
+            found = findings
         }
     }
 
@@ -56,14 +80,17 @@ package struct LogCheck: Hashable, Sendable {
         }
     }
 
-    private mutating func read(_ found: Found) {
+    private mutating func read(
+        _ found: Found,
+        _ receive: (borrowing StoredChange, LogPlace) -> Void
+    ) {
         switch found {
         case .fault(let fault): findings.append(fault)
         case .log(var scan):
             scan.includesAll = true
             for (index, segment) in scan.segments.enumerated() {
                 let next = index + 1 < scan.segments.count ? scan.segments[index + 1] : nil
-                do throws(StateError) { try read(segment, next, scan) } catch {
+                do throws(StateError) { try read(segment, next, scan, receive) } catch {
                     findings.append(error.message)
                 }
             }
@@ -73,16 +100,21 @@ package struct LogCheck: Hashable, Sendable {
     private mutating func read(
         _ segment: LogScan.Segment,
         _ next: LogScan.Segment?,
-        _ scan: LogScan
+        _ scan: LogScan,
+        _ receive: (borrowing StoredChange, LogPlace) -> Void
     ) throws(StateError) {
         segmentCount += 1
         var index = SegmentIndex()
         let known = try next.map { next throws(StateError) in try segment.end(before: next.header) }
-        let end = try scan.read(segment, upTo: known) {
+        let end = try scan.read(segment, upTo: known, life) {
             (frame, place) throws(LogDamage) in
             guard frame.kind == .commits else { return }
             index.note(try CodedCommits(reading: frame.contents, at: frame.time), at: place.offset)
+            try CommitCoder.read(frame.contents, at: frame.time, comparingRows: false) { part in
+                if case .change(let change, _) = part { receive(change, place) }
+            }
         }
+        life = end.life
         changeCount += index.changeCount
         revision = max(revision, index.last)
         guard let next else { return }

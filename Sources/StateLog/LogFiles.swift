@@ -71,11 +71,23 @@ package final class LogDirectory: LogFiles {
     private let path: String
     private let descriptor: Int32
     package let isCopyOnWrite: Bool
+    /// How its files are opened.
+    private let access: Int32
 
     /// Opens a directory, and makes it if it is missing; its parent must be there.
-    package init(_ path: String) throws(LogFileFailure) {
-        self.path = path
+    package convenience init(_ path: String) throws(LogFileFailure) {
         if mkdir(path, 0o700) != 0, errno != EEXIST { throw LogFileFailure("mkdir", path, errno) }
+        try self.init(path, O_RDWR)
+    }
+
+    /// Opens a directory that is there, and its files for reading only.
+    package convenience init(reading path: String) throws(LogFileFailure) {
+        // Nobody waits for the other end of a FIFO.
+        try self.init(path, O_RDONLY | O_NONBLOCK)
+    }
+
+    private init(_ path: String, _ access: Int32) throws(LogFileFailure) {
+        (self.path, self.access) = (path, access)
         descriptor = StatePlatform.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { throw LogFileFailure("open", path, errno) }
         // The magic numbers of statfs(2) of btrfs, zfs and bcachefs. XFS writes in place what no other
@@ -103,7 +115,7 @@ package final class LogDirectory: LogFiles {
     }
 
     package func open(_ name: String) throws(LogFileFailure) -> any LogFile {
-        try open(name, O_RDWR | O_NOFOLLOW)
+        try open(name, access | O_NOFOLLOW)
     }
 
     package func create(_ name: String) throws(LogFileFailure) -> any LogFile {

@@ -81,10 +81,16 @@ struct LogScan {
 
     static func open(_ name: String, _ files: any LogFiles) throws(StateError) -> Segment {
         let file = try reading { () throws(LogFileFailure) in try files.open(name) }
-        var damage: LogDamage?
+        var (damage, failure): (LogDamage?, StateError?)
         for copy in 0..<2 {
             let place = copy * SegmentHeader.blockByteCount
-            let block = try contents(of: file, place..<place + SegmentHeader.blockByteCount)
+            let block: [UInt8]
+            do throws(StateError) {
+                block = try contents(of: file, place..<place + SegmentHeader.blockByteCount)
+            } catch {
+                failure = error
+                continue
+            }
             do throws(LogDamage) {
                 let header = try block.withBytes { (block) throws(LogDamage) in
                     try SegmentHeader(reading: block)
@@ -104,6 +110,7 @@ struct LogScan {
                 damage = error
             }
         }
+        if let failure { throw failure }
         throw StateError(
             .corrupt,
             "\(name) \(damage?.reason ?? "cannot be read"), in both copies; stated --salvage reads "
@@ -341,7 +348,9 @@ extension LogScan {
     /// A whole frame alone proves nothing: frames that were not synced reach the disk in any order.
     private func proof(of segment: Segment, in bytes: Bytes, behind end: LogPlace) -> LogPlace? {
         var place = end
-        while place.offset < bytes.count {
+        while true {
+            place.offset = Frame.nextStart(in: bytes, from: place.offset)
+            guard place.offset < bytes.count else { return nil }
             if let frame = frame(of: segment, in: bytes, at: place) {
                 if frame.durable > end || frame.kind == .closing { return place }
                 place.offset += frame.byteCount
@@ -349,7 +358,6 @@ extension LogScan {
                 place.offset += Frame.alignment
             }
         }
-        return nil
     }
 }
 

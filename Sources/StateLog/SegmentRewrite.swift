@@ -27,6 +27,7 @@ package struct SegmentRewrite: Sendable {
     /// dropped, too.
     ///
     /// - Parameter dropped: Places of changes of the segment, in order.
+    /// - Returns: The file.
     /// - Throws: ``StateError/Code/corrupt`` if the segment cannot be read;
     ///   ``StateError/Code/noSpace`` or ``StateError/Code/storage``: the segment is as it was.
     /// - Complexity: O(*n*) in the bytes of the segment, which are in memory meanwhile.
@@ -96,7 +97,8 @@ package struct SegmentRewrite: Sendable {
                 guard dropped.first != change.place else { return }
                 // A commit of which nothing is kept is not begun.
                 if let begun = commit {
-                    coder.begin(begun.revision, at: begun.time, cause: change.cause, begun.attributes)
+                    let (revision, time) = (begun.revision, begun.time)
+                    coder.begin(revision, at: time, cause: change.cause, begun.attributes)
                     (commit, cause) = (nil, Array(change.cause))
                 }
                 cause.withUnsafeBytes { coder.append(change, link, cause: $0) }

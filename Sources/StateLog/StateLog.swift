@@ -694,9 +694,9 @@ package final class StateLog {
     }
 
     private func ownFloor(dropping count: Int) -> Int64 {
-        let oldestHeader = ended.first?.segment.header ?? header
-        // The log has everything since it was begun.
-        if count == 0, oldestHeader.predecessor == .none { return oldestHeader.carryLine - 1 }
+        // Nothing was before the first segment of all: it has everything from its line on.
+        let first = ended.first?.segment.header ?? header
+        if count == 0, first.predecessor.segment == 0 { return first.carryLine - 1 }
         let indexes = indexes
         let oldest = indexes[count...].first { $0.first > 0 }?.first ?? Int64.max
         let lines = ended.map(\.segment.header.carryLine) + [header.carryLine]

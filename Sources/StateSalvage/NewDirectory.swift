@@ -36,16 +36,23 @@ final class NewDirectory {
 
     deinit { close(descriptor) }
 
-    /// If a signal ends the process, it removes these files, and the directory if it is its own.
-    func removeOnSignal(_ names: [String]) {
+    /// If a signal ends the process, it removes these files, these directories of files, and the directory
+    /// itself if it is its own.
+    func removeOnSignal(_ names: [String], directories: [String] = []) {
         clinux_forget_drafts()
         for name in names { clinux_draft(descriptor, name, 0) }
+        for name in directories { clinux_draft(descriptor, name, 2) }
         if isOwn { clinux_draft(AT_FDCWD, path, 1) }
     }
 
     /// Removes files that this process made.
     func remove(_ names: [String]) {
         for name in names { unlinkat(descriptor, name, 0) }
+    }
+
+    /// Removes directories of files that this process made.
+    func remove(directories names: [String]) {
+        for name in names { _ = clinux_remove_directory(descriptor, name) }
     }
 
     /// Removes the directory if this process made it and others have put nothing into it.

@@ -15,8 +15,11 @@ enum StoreCommands {
         _ print: @escaping (String) -> Void
     ) throws(StateError) -> Bool {
         let progress = Progress("checked")
-        let check = StoreCheck(store: store, report: print, progress: progress.show)
-        let summary = try progress.during { try check.run() }
+        let summary = try progress.during {
+            StoreLocation(existing: store).isSettled
+                ? try SettledCheck(store: store, report: print, progress: progress.show).run()
+                : try StoreCheck(store: store, report: print, progress: progress.show).run()
+        }
         let count = summary.findingCount
         if count > StoreCheck.findingLimit { print("and \(count - StoreCheck.findingLimit) more") }
         let found = found(summary.rowCount, summary.entryCount, summary.revision)
@@ -42,13 +45,14 @@ enum StoreCommands {
     ) throws(StateError) -> Bool {
         clinux_remove_drafts_on_signals()
         let progress = Progress("copied")
-        let salvage = StoreSalvage(
-            store: store,
-            target: target,
-            report: print,
-            progress: progress.show
-        )
-        let summary = try progress.during { try salvage.run() }
+        let (report, show) = (print, progress.show as (Int64) -> Void)
+        let summary = try progress.during {
+            StoreLocation(existing: store).isSettled
+                ? try SettledSalvage(store: store, target: target, report: report, progress: show)
+                    .run()
+                : try StoreSalvage(store: store, target: target, report: report, progress: show)
+                    .run()
+        }
         let found = found(summary.rowCount, summary.entryCount, summary.revision)
         let verdict =
             switch (summary.hasAllRows, summary.isCounted, summary.lostRowCount) {

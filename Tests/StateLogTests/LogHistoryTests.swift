@@ -260,6 +260,17 @@ struct LogHistoryTests {
         #expect(past.highestFloor > 1_000)
     }
 
+    @Test func `a log has all of the past from where it began, whatever its first change is`()
+        throws
+    {
+        let files = SimulatedFiles(sectorByteCount: 512, seed: 1)
+        let log = try StateLog(files, after: 10) { _, _ in }
+        #expect(log.floor == 10)
+        try log.append(CodedCommits(15, value: [1]), at: 0)
+        try log.sync()
+        #expect(log.floor == 10 && log.view().floor == 10)
+    }
+
     @Test func `a segment ends after an eighth of the age that is kept`() throws {
         let age = Observed<Int64>(0)
         var options = StateLog.Options()

@@ -383,6 +383,57 @@ struct StateLogTests {
         #expect(missed > 3)
     }
 
+    /// The frames that are left of a log, and how often some are missing.
+    private func remains(_ files: SimulatedFiles) throws -> (frames: [[UInt8]], gaps: [String]) {
+        var (frames, gaps): ([[UInt8]], [String]) = ([], [])
+        _ = try LogRemains(files).read { part in
+            switch part {
+            case .frame(let contents, _, _): frames.append(Array(contents))
+            case .gap(let sentence): gaps.append(sentence)
+            case .damaged, .end: break
+            }
+        }
+        return (frames, gaps)
+    }
+
+    @Test(arguments: 0..<20)
+    func `what is left of a log is every frame that is whole, and none that is void`(
+        seed: Int
+    ) throws {
+        let run = Workload(sectorByteCount: 512, seed: UInt64(seed) * 19 + 3)
+        var random = SplitMix(seed: UInt64(seed) &* 1_000_003)
+        try run.start()
+        for round in 0..<6 {
+            run.files.fault = { _ in
+                switch random.next() % 40 {
+                case 0: .refuses(EIO)
+                case 1: .tears(EIO)
+                default: nil
+                }
+            }
+            for _ in 0..<40 { guard try run.step() else { break } }
+            run.files.fault = { _ in nil }
+            run.crash(keepsCache: round % 2 == 0)
+            try run.start()
+        }
+        run.crash(keepsCache: true)
+        let whole = try remains(run.files)
+        #expect(whole.frames == run.written && whole.gaps.isEmpty, "\(whole.gaps)")
+        let names = try run.files.names().filter { $0.hasSuffix(".log") }.sorted()
+        for _ in 0..<20 {
+            let name = names[Int(random.next() % UInt64(names.count))]
+            let place = Int(random.next() % UInt64(run.files.byteCount(of: name)))
+            run.files.flip(name, place, 3)
+            defer { run.files.flip(name, place, 3) }
+            let found = try remains(run.files)
+            let missing = run.written.filter { !found.frames.contains($0) }
+            #expect(found.frames == run.written.filter { !missing.contains($0) })
+            #expect(missing.count <= 1, "\(name), byte \(place)")
+            let isLast = missing == [run.written.last ?? []]
+            #expect(missing.isEmpty || isLast || !found.gaps.isEmpty, "\(name), byte \(place)")
+        }
+    }
+
     @Test func `a check finds nothing in a log that is whole, and each flip that a start finds`()
         throws
     {

@@ -36,7 +36,7 @@ final class RuledModel {
         }
     }
 
-    /// - Parameter backing: Makes a store with a clock, in milliseconds.
+    /// Makes a model of a store whose clock is given to `backing`, in milliseconds.
     init(seed: UInt64, _ backing: @escaping (Observed<Int64>) -> any Backing) throws {
         let clock = Observed<Int64>(1_000_000)
         random = SplitMix(seed: seed)

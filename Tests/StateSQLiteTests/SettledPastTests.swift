@@ -64,7 +64,7 @@ struct SettledPastTests {
         let before = keyspace.revision
         _ = try keyspace.apply(keys.map { .delete($0) } + [.set(small, [2])])
         for _ in 0..<40 { _ = try keyspace.apply([.set(filler, Array(repeating: 2, count: 900))]) }
-        #expect(eventually { backing.status.droppedCount > 40 })
+        #expect(eventually { backing.status.segments.droppedCount > 40 })
         let history = try backing.openHistory()
         var (knownCount, refusedCount) = (0, 0)
         try history.snapshot { compacted in

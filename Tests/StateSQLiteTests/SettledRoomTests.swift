@@ -250,7 +250,7 @@ struct SettledRoomTests {
             }
         )
         let status = filling.backing.status
-        #expect(status.droppedCount > 3 && status.segmentCount < 5 && status.last != nil)
+        #expect(status.segments.droppedCount > 3 && status.segments.count < 5 && status.last != nil)
         #expect(status.databaseByteCount > 4_096 && status.logByteCount > 64 << 10)
         #expect(status.room > 0 && status.failure == nil)
     }
@@ -299,7 +299,7 @@ struct SettledRoomTests {
         backing.lookForRoom()
         #expect(backing.shortage == nil)
         try commit()
-        #expect(backing.status.replacedCount == 0)
+        #expect(backing.status.segments.replacedCount == 0)
         backing.close()
     }
 
@@ -323,7 +323,7 @@ struct SettledRoomTests {
             #expect(error?.isOutcomeUnknown == true, "\(error as Any)")
             // Segments of the log are settled and go.
             try backing.reopen(after: revision) { _ in Issue.record("it is there") }
-            #expect(backing.status.droppedCount > 3)
+            #expect(backing.status.segments.droppedCount > 3)
             files.capacity = nil
             try BuiltBatch([change(revision + 1)]).commit(to: backing)
             revision += 1

@@ -88,7 +88,7 @@ struct SettledRuleTests {
         try keyspace.install(rules: RuledModel.rules(["none/": KeyRetention(changeCount: 0)]))
         let keys = try (0..<20).map { try Key("none/\($0)") }
         for number in 0..<6_000 { try keyspace.apply([.set(keys[number % 20], [1, 2, 3, 4])]) }
-        #expect(eventually { backing.status.rewrittenCount > 5 })
+        #expect(eventually { backing.status.segments.rewrittenCount > 5 })
         var count = 0
         let history = try backing.openHistory()
         #expect(

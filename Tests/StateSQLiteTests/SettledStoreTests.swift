@@ -139,8 +139,8 @@ private final class Run {
 
     private func noteStatus() {
         guard let status = backing?.status else { return }
-        droppedCount += status.droppedCount
-        reusedCount += status.reusedCount
+        droppedCount += status.segments.droppedCount
+        reusedCount += status.segments.reusedCount
     }
 
     /// Arms a power cut at a coming operation of SQLite; the log loses power with it.

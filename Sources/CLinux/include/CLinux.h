@@ -199,8 +199,11 @@ int clinux_change_place(int place, gid_t group, mode_t mode);
 /// Makes SIGHUP, SIGINT and SIGTERM remove what clinux_draft has named before they end the process. What
 /// is ignored stays ignored.
 void clinux_remove_drafts_on_signals(void);
-/// Names a file (or an empty directory) that is not finished, by a path from `directory` on.
-void clinux_draft(int directory, const char *path, int is_directory);
+/// Names what is not finished, by a path from `directory` on: a file (kind 0), an empty directory (1), or
+/// a directory with all of its files (2).
+void clinux_draft(int directory, const char *path, int kind);
+/// Removes a directory that has nothing but files. 0, or -1 with errno.
+int clinux_remove_directory(int directory, const char *path);
 /// Forgets all of them: they are finished, or removed.
 void clinux_forget_drafts(void);
 

@@ -24,13 +24,18 @@ package final class BackupReader {
     ///
     /// - Parameters:
     ///   - path: The file.
+    ///   - given: What errors call it, if that is not the path.
     ///   - countsKeys: Compares the keys of a whole backup with their number in its head, which takes
     ///     memory for each.
     /// - Throws: ``StateError/Code/storage`` if it cannot be read, ``StateError/Code/corrupt`` if it
     ///   is not a backup, or its head is damaged; ``StateError/Code/newerFormat``.
-    package init(path: String, countsKeys: Bool = false) throws(StateError) {
+    package init(
+        path: String,
+        named given: String? = nil,
+        countsKeys: Bool = false
+    ) throws(StateError) {
         let isInput = path == "-"
-        name = isInput ? "standard input" : path
+        name = given ?? (isInput ? "standard input" : path)
         do throws(OpenFailure) {
             descriptor = isInput ? STDIN_FILENO : try NamedFile.open(path, O_RDONLY, as: .stream)
         } catch {

@@ -62,8 +62,8 @@ final class LogTail: @unchecked Sendable {
                 log.fileByteCount, log.segmentCount, carriedByteCount, log.replacedCount, log.floor
             )
         }
-        (status.logByteCount, status.segmentCount) = (Int64(files), segmentCount)
-        (status.carriedByteCount, status.replacedCount) = (Int64(carried), replaced)
+        (status.logByteCount, status.segments.count) = (Int64(files), segmentCount)
+        (status.carriedByteCount, status.segments.replacedCount) = (Int64(carried), replaced)
         (status.unsettledByteCount, status.floor) = (Int64(need.unsettled), floor)
     }
 

@@ -71,7 +71,7 @@ package final class SettledBacking: Backing, @unchecked Sendable {
     package var onFinding: @Sendable (_ finding: String) -> Void = { _ in }
 
     /// Names of metadata that is the store's own; others begin with a word and a colon.
-    private enum Name {
+    enum Name {
         static let pendingFiles = "files pending"
         static let fileContainers = "files containers"
         static let floor = "history floor"
@@ -80,12 +80,14 @@ package final class SettledBacking: Backing, @unchecked Sendable {
 
     /// Makes a store in a data directory: `stated.db` and `log/`.
     package convenience init(directory: String, _ options: Options = Options()) {
-        self.init(StoreLocation(directory: directory), log: directory + "/log", options)
+        let location = StoreLocation(directory: directory)
+        self.init(location, log: location.logDirectory, options)
     }
 
     /// Makes a store in a database file, and the directory `<path>-log` beside it.
     package convenience init(path: String, _ options: Options = Options()) {
-        self.init(StoreLocation(path: path), log: path + "-log", options)
+        let location = StoreLocation(path: path)
+        self.init(location, log: location.logDirectory, options)
     }
 
     package init(
@@ -252,7 +254,7 @@ package final class SettledBacking: Backing, @unchecked Sendable {
         floors.withLock { $0 = found }
         return tail.withLog { [retention = room.retention] log in
             log.retention = retention
-            log.leastFloor = max(facts.floor, facts.leastRevision, revision)
+            log.leastFloor = max(facts.floor, revision)
             return log.floor
         }
     }
@@ -582,8 +584,9 @@ package final class SettledBacking: Backing, @unchecked Sendable {
         return try SettledRows(location, under: lock)
     }
 
-    /// Which file of the store is missing or replaced, as a sentence; nil if none is. May be read on any
-    /// thread between load and close.
+    /// Which file of the store is missing or replaced, as a sentence; nil if none is.
+    ///
+    /// May be read on any thread between load and close.
     package var fileFinding: String? { fileCheck?.files.finding }
 
     /// Settles everything, so that the database alone has the store, and releases the lock.

@@ -19,7 +19,7 @@ import StateSystem
 final class SettledDatabase {
     static let formatVersion: Int32 = 2
 
-    private static let newestTable = """
+    static let newestTable = """
         CREATE TABLE newest(
             key TEXT PRIMARY KEY, value BLOB, revision INTEGER, ordinal INTEGER, created INTEGER,
             owner INTEGER, version INTEGER, time INTEGER, expires INTEGER, cause TEXT,
@@ -35,9 +35,9 @@ final class SettledDatabase {
             strftime('%Y-%m-%d %H:%M:%f', time / 1000.0, 'unixepoch', 'localtime') AS time, cause AS by
         FROM newest WHERE value IS NOT NULL
         """
-    private static let columns =
+    static let columns =
         "key, value, revision, ordinal, created, owner, version, time, expires, cause, checksum"
-    private static let columnCount = 11
+    static let columnCount = 11
 
     let location: StoreLocation
     private let connection: SQLiteConnection
@@ -104,7 +104,9 @@ final class SettledDatabase {
     init(_ location: StoreLocation, under lock: OwnerLock) throws {
         self.location = location
         connection = try SQLiteConnection(path: location.database, under: lock)
-        try SettledDatabase.check(connection)
+        try HistorySchema.checkHeader(of: connection, format: SettledDatabase.formatVersion)
+        try SettledDatabase.checkSchema(connection)
+        try HistorySchema.checkAdditions(connection, of: "trigger")
         guard !connection.isReadOnly else {
             throw StateError(.storage, "\(location.database) is not writable")
         }
@@ -129,8 +131,8 @@ final class SettledDatabase {
     /// up to 28 ms.
     private static let syncedByteCount = 256 << 10
 
-    private static func check(_ connection: SQLiteConnection) throws {
-        try HistorySchema.checkHeader(of: connection, format: formatVersion)
+    /// Checks that the tables are those that were made.
+    static func checkSchema(_ connection: SQLiteConnection) throws {
         let path = connection.path
         for (name, expected) in [
             ("newest", newestTable), ("deletes", deletesIndex), ("meta", metaTable),
@@ -144,26 +146,31 @@ final class SettledDatabase {
                 )
             }
         }
-        try HistorySchema.checkAdditions(connection, of: "trigger")
     }
 
     // MARK: Reading
 
     /// The facts, and the metadata by name.
     func facts() throws -> (SettledFacts, metadata: [String: String]) {
+        try SettledDatabase.facts(connection)
+    }
+
+    static func facts(
+        _ connection: SQLiteConnection
+    ) throws -> (SettledFacts, metadata: [String: String]) {
         let select = try connection.prepare("SELECT name, value, checksum FROM meta")
         var texts: [String: String] = [:]
         while try select.step() {
             let (name, text) = (select.text(at: 0), select.text(at: 1))
             guard select.number(at: 2) == Int64(StoreMetadata.checksum(name, text)) else {
                 throw StateError.damaged(
-                    location.database,
+                    connection.path,
                     "'\(StateError.printable(name))' in meta does not match its checksum"
                 )
             }
             texts[name] = text
         }
-        let facts = try SettledFacts(taking: &texts, of: location.database)
+        let facts = try SettledFacts(taking: &texts, of: connection.path)
         return (facts, texts)
     }
 
@@ -196,11 +203,16 @@ final class SettledDatabase {
     ) throws -> Bool {
         var (isStopped, damage): (Bool, StateError?) = (false, nil)
         let hex = key?.map { $0 < 16 ? "0" + String($0, radix: 16) : String($0, radix: 16) }
-        let condition = hex.map { " WHERE key > CAST(x'\($0.joined())' AS TEXT)" } ?? ""
+        let select =
+            hex.map {
+                """
+                SELECT receive(\(columns)) FROM newest WHERE key > CAST(x'\($0.joined())' AS TEXT)
+                """
+            } ?? "SELECT receive(\(columns)) FROM newest"
         return try withoutActuallyEscaping(receive) { receive in
             do {
                 try connection.receive(
-                    "SELECT receive(\(columns)) FROM newest" + condition,
+                    select,
                     columnCount: columnCount
                 ) { columns in
                     let change = change(in: columns)
@@ -224,7 +236,7 @@ final class SettledDatabase {
         }
     }
 
-    private static func change(in columns: SQLiteColumns) -> StoredChange {
+    static func change(in columns: SQLiteColumns) -> StoredChange {
         StoredChange(
             revision: sqlite3_value_int64(columns[2]),
             ordinal: Int32(truncatingIfNeeded: sqlite3_value_int64(columns[3])),
@@ -523,8 +535,17 @@ private final class NewestWriter {
         _ statement: SQLiteStatement,
         _ row: borrowing SettledRow
     ) throws(SQLiteFailure) -> Bool {
+        statement.bind(row)
+        try statement.run()
+        return connection.changeCount > 0
+    }
+}
+
+extension SQLiteStatement {
+    /// Binds the columns of a row, whose bytes are borrowed until the statement has run.
+    func bind(_ row: borrowing SettledRow) {
         let change = row.change
-        let parameters = Parameters(statement: statement.handle, first: 0)
+        let parameters = Parameters(statement: handle, first: 0)
         parameters.bind(1, text: change.key)
         parameters.bind(2, blob: change.value)
         parameters.bind(3, change.revision)
@@ -540,7 +561,5 @@ private final class NewestWriter {
         }
         parameters.bind(10, text: change.cause)
         parameters.bind(11, Int64(row.checksum))
-        try statement.run()
-        return connection.changeCount > 0
     }
 }

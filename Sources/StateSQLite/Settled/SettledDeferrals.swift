@@ -44,7 +44,9 @@ extension DeferredBatch {
             last?.cause.withUnsafeBytes { coder.append(change, cause: $0) }
         }
         for entry in metadata {
-            if last == nil { coder.begin(entry.revision, at: 0, cause: Bytes(start: nil, count: 0)) }
+            if last == nil {
+                coder.begin(entry.revision, at: 0, cause: Bytes(start: nil, count: 0))
+            }
             coder.append(metadata: entry.name, entry.text)
         }
         return uncarried

@@ -1,8 +1,8 @@
 import CLinux
-import StatePlatform
 package import StateEngine
 import StateLog
 import StateModel
+import StatePlatform
 
 /// The past that the log has, for one thread at a time.
 final class SettledHistory: SettledReading {

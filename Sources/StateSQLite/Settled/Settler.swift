@@ -27,6 +27,19 @@ package struct SettlingStatus: Hashable, Sendable {
         package var nanoseconds: Int64
     }
 
+    /// What became of the segments of the log.
+    package struct Segments: Hashable, Sendable {
+        /// How many there are.
+        package var count = 0
+        /// Those that left the log, and how many of their files it uses again.
+        package var droppedCount = 0
+        package var reusedCount = 0
+        /// Those that were written again without what rules do not keep.
+        package var rewrittenCount = 0
+        /// How often another one had to take over what was not synced.
+        package var replacedCount = 0
+    }
+
     /// Why the last attempt failed, or what holds it up; nil if nothing does.
     package var failure: String?
     /// Up to this revision everything is in the database.
@@ -34,19 +47,12 @@ package struct SettlingStatus: Hashable, Sendable {
     package var settleCount = 0
     /// The last one that succeeded.
     package var last: Settle?
-    /// Segments that left the log, and how many of their files it uses again.
-    package var droppedCount = 0
-    package var reusedCount = 0
-    /// Segments that were written again without what rules do not keep.
-    package var rewrittenCount = 0
-    /// How often another segment had to take over what was not synced.
-    package var replacedCount = 0
+    package var segments = Segments()
     /// The database, and what of it are free pages.
     package var databaseByteCount: Int64 = 0
     package var freeByteCount: Int64 = 0
-    /// The files of the log, of which so many are segments.
+    /// The files of the log.
     package var logByteCount: Int64 = 0
-    package var segmentCount = 0
     /// What of the log is not settled.
     package var unsettledByteCount: Int64 = 0
     /// How many bytes of earlier versions commits have carried.
@@ -101,7 +107,9 @@ final class Settler: @unchecked Sendable {
 
     /// What rules keep of the history, for its thread; nil if they leave that to the retention.
     let rules = StateLock<HistoryRules?>(nil)
-    /// Makes durable that nobody may ask for what rules do not keep. Set before it is started.
+    /// Makes durable that nobody may ask for what rules do not keep.
+    ///
+    /// Set before it is started.
     var raise: (HistoryFloors) throws(StateError) -> Void = { _ in }
     /// How many bytes were settled since segments were last written again.
     private var untrimmedByteCount = 0
@@ -386,7 +394,7 @@ final class Settler: @unchecked Sendable {
         let hasReaders = !waitForReaders()
         for dropped in segments {
             let byteCount = try dropped.byteCount()
-            gauges.status.withLock { $0.droppedCount += 1 }
+            gauges.status.withLock { $0.segments.droppedCount += 1 }
             // A reader keeps a file that it has open, as long as nobody writes to it.
             guard !hasReaders, tail.withLog({ $0.wants(spareOf: byteCount) }) else {
                 dropped.remove(from: files)
@@ -394,7 +402,7 @@ final class Settler: @unchecked Sendable {
             }
             let spare = try LogSpare(dropping: dropped)
             tail.withLog { $0.offer(spare) }
-            gauges.status.withLock { $0.reusedCount += 1 }
+            gauges.status.withLock { $0.segments.reusedCount += 1 }
         }
     }
 
@@ -415,6 +423,7 @@ final class Settler: @unchecked Sendable {
     /// Order matters: the segment is settled, durably; then nobody may ask for what goes; then it goes.
     ///
     /// - Parameter share: How many of the changes of a segment have to go, so that it is worth it.
+    /// - Throws: ``StateError``; what was to go may be read no more, or as before.
     private func trim(leastShare share: Double) throws(StateError) {
         untrimmedByteCount = 0
         guard let rules = rules.withLock({ $0 }) else { return }
@@ -442,7 +451,7 @@ final class Settler: @unchecked Sendable {
             let written = try rewrite.write(without: places)
             // A reader keeps the file that it has open.
             tail.withLog { $0.take(written) }?.remove(from: files)
-            gauges.status.withLock { $0.rewrittenCount += 1 }
+            gauges.status.withLock { $0.segments.rewrittenCount += 1 }
         }
         untold.add([])
     }
@@ -634,10 +643,14 @@ final class Settler: @unchecked Sendable {
         let databaseByteCount = fileByteCount(location.database) ?? 0
         let room = room.margin
         gauges.status.withLock { known in
-            (known.logByteCount, known.segmentCount) = (status.logByteCount, status.segmentCount)
+            (known.logByteCount, known.segments.count) = (
+                status.logByteCount, status.segments.count
+            )
             known.unsettledByteCount = status.unsettledByteCount
             known.carriedByteCount = status.carriedByteCount
-            (known.replacedCount, known.floor) = (status.replacedCount, status.floor)
+            (known.segments.replacedCount, known.floor) = (
+                status.segments.replacedCount, status.floor
+            )
             (known.databaseByteCount, known.room) = (databaseByteCount, room)
         }
     }

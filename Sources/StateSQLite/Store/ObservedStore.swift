@@ -88,7 +88,7 @@ package final class ObservedStore {
         private let seconds: Int
         private let nanoseconds: Int
 
-        init?(path: String) {
+        package init?(path: String) {
             var status = stat()
             guard stat(path, &status) == 0 else { return nil }
             inode = UInt(status.st_ino)

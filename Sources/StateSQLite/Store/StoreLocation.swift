@@ -12,7 +12,7 @@ package struct StoreLocation: Sendable {
     /// The owner's lock.
     package let lock: String
     /// Whether the directory belongs to the store and is created with it.
-    private let ownsDirectory: Bool
+    let ownsDirectory: Bool
 
     /// The store of a data directory.
     package init(directory: String) {

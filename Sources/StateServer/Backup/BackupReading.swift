@@ -1,6 +1,6 @@
 import StateEngine
 import StateModel
-import StatePlatform
+import StateSystem
 import StateWire
 
 /// Reads the store at one revision, in pieces of about 256 KiB.
@@ -34,8 +34,7 @@ final class BackupReading: @unchecked Sendable {
     /// Up to here the store has rows; 0 without rows, and for a backup of changes only.
     private var settledRevision: Int64 = 0
     /// The last key whose row was read, and whether all were.
-    private var lastKey: [UInt8]?
-    private var hasRows = false
+    private var rows = (lastKey: nil as [UInt8]?, areRead: false)
     /// What rows up to the revision supersede, in order once it is complete; nil with history.
     private var superseded: [HistoryPlace]?
     private var isSupersededComplete = false
@@ -103,7 +102,7 @@ final class BackupReading: @unchecked Sendable {
         let before = compaction.removalCount
         // Only while a transaction ends that began before the pause.
         guard before % 2 == 0 || before > removalCount else {
-            usleep(1_000)
+            BlockingSemaphore().wait(nanoseconds: 1_000_000)
             return false
         }
         guard before == removalCount else { throw BackupReading.wasCompacted }
@@ -113,7 +112,9 @@ final class BackupReading: @unchecked Sendable {
                 try findSuperseded(history)
                 return [UInt8]()
             }
-            if let rows = history as? any SettledReading, !hasRows { return try readRows(rows) }
+            if let settled = history as? any SettledReading, !rows.areRead {
+                return try readRows(settled)
+            }
             return try readChanges(history)
         }
         guard compaction.removalCount == removalCount else { throw BackupReading.wasCompacted }
@@ -134,10 +135,12 @@ final class BackupReading: @unchecked Sendable {
         let oldest = max(compacted, try history.floors().highest)
         guard oldest <= revision else { throw BackupReading.wasCompacted }
         if since > 0, oldest > since { throw StateError.compacted(since, oldest: oldest) }
-        if let rows = history as? any SettledReading {
-            guard rows.settledRevision <= revision else { throw BackupReading.wasCompacted }
-            hasRows = since > 0
-            if since == 0 { (settledRevision, place) = (rows.settledRevision, .end(of: compacted)) }
+        if let settled = history as? any SettledReading {
+            guard settled.settledRevision <= revision else { throw BackupReading.wasCompacted }
+            rows.areRead = since > 0
+            if since == 0 {
+                (settledRevision, place) = (settled.settledRevision, .end(of: compacted))
+            }
         }
         floor = compacted
         isWhole = true
@@ -157,12 +160,12 @@ final class BackupReading: @unchecked Sendable {
     }
 
     /// The newest changes of keys up to the floor.
-    private func readRows(_ rows: any SettledReading) throws -> [UInt8] {
+    private func readRows(_ settled: any SettledReading) throws -> [UInt8] {
         var budget = HistoryBudget(byteCount: BackupReading.pieceByteCount)
         var payload: [UInt8] = []
         var count = 0
-        hasRows = try rows.forEachRow(after: lastKey) { row in
-            lastKey = Array(row.key)
+        rows.areRead = try settled.forEachRow(after: rows.lastKey) { row in
+            rows.lastKey = Array(row.key)
             let before = payload.count
             if row.revision <= floor, !isSuperseded(row.place) {
                 row.appendBackupRow(to: &payload)
@@ -186,7 +189,8 @@ final class BackupReading: @unchecked Sendable {
                 change.appendBackupRow(to: &newer)
                 count += 1
             }
-            if let previous = change.previousPlace, lacksRow(of: previous, before: change.revision) {
+            if let previous = change.previousPlace, lacksRow(of: previous, before: change.revision)
+            {
                 if let carried {
                     carried.withChange(of: change.key) { $0.appendBackupRow(to: &older) }
                     count += 1
