@@ -84,6 +84,9 @@ package final class StateLog {
     package var retention = LogRetention()
     /// A revision below which nobody may ask for the past, whatever is there; it may be raised at any time.
     package var leastFloor: Int64 = 0
+    /// New files leave so many bytes of the file system: what settling takes, without which nothing is ever
+    /// dropped.
+    package var settlingByteCount = 0
     /// What the segments of earlier starts say that the daemon had run, beyond what the clock says.
     private var earlierAge: Int64 = 0
     /// Prepared files may be as long; it may be set at any time, and is 0 while the disk has little room.
@@ -381,6 +384,14 @@ package final class StateLog {
         }
         // Where nothing is zeroed in advance, a long one is made as soon as a short one.
         let size = max(needed, files.isCopyOnWrite ? wantedByteCount : options.segmentByteCount)
+        let available = files.availableByteCount() ?? .max
+        guard available >= Int64(size) + Int64(settlingByteCount) else {
+            throw StateError(
+                .noSpace,
+                "the log cannot go on in another file, and nothing was committed: the file system has "
+                    + "\(available) bytes, and settling may take \(settlingByteCount)"
+            )
+        }
         let header = makeHeader(after: end, checksum, carryLine: nextCarryLine)
         return (try StateLog.make(header, size, [], files, slot: &nextSlot), size)
     }

@@ -45,7 +45,7 @@ struct SettledKillTests {
         var random = SplitMix(seed: Seed.base)
         var told: Set<Int> = []
         var fullCount = 0
-        for _ in 0..<16 {
+        for _ in 0..<Extent.named("STATED_FULL_KILLS", short: 4) {
             let process = try RunningCommand(
                 builtProgram("StateTestProgram"),
                 ["fill", data].map { Array($0.utf8) }
@@ -74,7 +74,7 @@ struct SettledKillTests {
             #expect(difference.count <= 1, "\(difference.sorted().prefix(5))")
             told = found
         }
-        #expect(fullCount > 3)
+        #expect(fullCount > 0)
         withExtendedLifetime(disk) {}
     }
 

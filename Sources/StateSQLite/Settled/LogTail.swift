@@ -44,12 +44,15 @@ final class LogTail: @unchecked Sendable {
     /// Since when there are some, in nanoseconds; nil if there are none.
     var oldest: Int64? { lock.withLock { _ in since } }
 
+    /// The bytes of the largest value that is not settled; with the lock.
+    private var largestValue: Int { max(largestValues.before, largestValues.since) }
+
     /// What the store needs room for.
     var need: SettledRoom.Need {
         lock.withLock { _ in
             var need = SettledRoom.Need()
             need.unsettled = log.snapshot(from: settled).byteCount
-            need.largestValue = max(largestValues.before, largestValues.since)
+            need.largestValue = largestValue
             need.segment = log.neededByteCount
             return need
         }
@@ -91,6 +94,9 @@ final class LogTail: @unchecked Sendable {
         try lock.withLock { (_) throws(StateError) in
             let segment = log.endPlace.segment
             var carried = 0
+            var need = SettledRoom.Need()
+            (need.unsettled, need.largestValue) = (unsettled, largestValue)
+            log.settlingByteCount = need.settling
             try log.append(at: time) { line in
                 let contents = encode(line)
                 last = (contents.bytes, time)

@@ -25,6 +25,9 @@ final class SettledRoom: Sendable {
         var largestValue = 0
         /// What a commit takes that the present segment has no room for.
         var segment = 0
+
+        /// What settling takes: rows may take more than what the log has of them.
+        var settling: Int { SettledDatabase.logByteCount + largestValue + unsettled / 2 * 3 }
     }
 
     /// How much there is.
@@ -229,12 +232,7 @@ final class SettledRoom: Sendable {
     // MARK: What is in reserve
 
     /// The reserve without what the configuration adds.
-    private static func reserve(_ need: Need) -> Int64 { database(need) + Int64(need.segment) }
-
-    /// What settling takes: rows may take more than what the log has of them.
-    private static func database(_ need: Need) -> Int64 {
-        Int64(SettledDatabase.logByteCount + need.largestValue + need.unsettled / 2 * 3)
-    }
+    private static func reserve(_ need: Need) -> Int64 { Int64(need.settling + need.segment) }
 
     /// The bytes that file systems have.
     private struct Space {
@@ -248,7 +246,7 @@ final class SettledRoom: Sendable {
             guard !isShared else {
                 return min(database, log) - reserveByteCount - SettledRoom.reserve(need)
             }
-            return min(database - SettledRoom.database(need), log - Int64(need.segment))
+            return min(database - Int64(need.settling), log - Int64(need.segment))
                 - reserveByteCount
         }
     }
