@@ -183,11 +183,16 @@ struct SettledSalvageTests {
         keyspace.close()
         for segment in stage.segments { unlink(segment) }
         // Its rows as they are, some without a table.
-        let dump = try runCommand("sqlite3", [stage.database, ".dump newest"]).text
-        let orphans = dump.split(separator: "\n").filter { $0.hasPrefix("INSERT") }.map {
-            $0.replacing("INTO newest", with: "INTO lost_and_found")
-                .replacing("VALUES(", with: "VALUES(2, 9, 11, NULL, ")
-        }
+        let quoted = [
+            "key", "value", "revision", "ordinal", "created", "owner", "version", "time", "expires",
+            "cause", "checksum",
+        ]
+        .map { "quote(\($0))" }.joined(separator: " || ', ' || ")
+        let orphans = try Stranger(stage.database)
+            .run(
+                "SELECT 'INSERT INTO lost_and_found VALUES(2, 9, 11, NULL, ' || \(quoted) || ');' FROM newest"
+            )
+            .map { $0[0] ?? "" }
         let columns = (0..<11).map { "c\($0)" }.joined(separator: ", ")
         let sql =
             "CREATE TABLE lost_and_found(rootpgno, pgno, nfield, id, \(columns));\n"
@@ -200,7 +205,8 @@ struct SettledSalvageTests {
             #!/bin/sh
             case "$*" in
             *".recover "*) exec cat '\(stage.directory.path(of: "recovered.sql"))' ;;
-            *) exec /usr/bin/sqlite3 "$@" ;;
+            *) exec python3 -c 'import sqlite3, sys
+            sqlite3.connect(sys.argv[2]).executescript(sys.stdin.read())' "$@" ;;
             esac
             """,
             to: "tools/sqlite3"
