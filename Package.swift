@@ -376,8 +376,8 @@ let package = Package(
         .testTarget(
             name: "StateSQLiteTests",
             dependencies: [
-                "StateSalvage", "StateSQLite", "StateEngine", "StateLog", "CLinux", "CSQLite",
-                "StateTestSupport",
+                "StateSalvage", "StateSQLite", "StateEngine", "StateLog", "StateClient", "CLinux",
+                "CSQLite", "StateTestSupport",
             ],
             swiftSettings: tests
         ),

@@ -252,6 +252,30 @@ mutants=(
     's/older.revision < line, !older.isKnownDelete {/older.revision < line, older.byteCount > 1 << 40 {/'
     "STATED_TEST=1" "SettledPastTests"
 
+    "settled-backup-older"
+    "complete: a backup leaves out what a change has superseded that only the log has"
+    "Sources/StateServer/Backup/BackupReading.swift"
+    's/includesHistory \&\& previous.revision <= floor/includesHistory \&\& previous.revision < 0/'
+    "STATED_TEST=1" "SettledBackupTests"
+
+    "settled-deferred"
+    "durable before told: what the last process has deferred is not taken over"
+    "Sources/StateSQLite/Settled/SettledBacking.swift"
+    's/try recoverDeferred(tail, &loaded, &texts, receive)/deferred.hasAll = true/'
+    "STATED_TEST=1" "SettledBackupTests"
+
+    "settled-trim-floor"
+    "a gap is never silent: what rules do not keep goes before anybody says so"
+    "Sources/StateSQLite/Settled/Settler.swift"
+    's/try raise(floors)$/_ = floors/'
+    "STATED_TEST=1" "SettledRuleTests"
+
+    "settled-backup-pause"
+    "complete: a store settles while a backup reads its rows, and nobody notices"
+    "Sources/StateSQLite/Settled/Settler.swift"
+    's/^        pause.countRemoval()$//; s/^        defer { pause.countRemoval() }$//'
+    "STATED_TEST=1" "SettledBackupTests"
+
     "settle-forgets"
     "a gap is never silent: a delete is forgotten although somebody may ask what was before it"
     "Sources/StateSQLite/Settled/SettledDatabase.swift"

@@ -1,3 +1,4 @@
+import StateModel
 import Synchronization
 
 /// A pause of compaction, and how often something was removed: a backup reads the rows in pieces, and
@@ -20,6 +21,15 @@ final class CompactionPause: Sendable {
     func millisecondsLeft(_ clock: () -> Int64) -> Int64 {
         let end = end.load(ordering: .sequentiallyConsistent)
         return end > .min ? max(0, end - clock()) : 0
+    }
+
+    /// The answer to who asks for a compaction meanwhile.
+    static func refusal(endingIn milliseconds: Int64) -> StateError {
+        StateError(
+            .conflict,
+            "a backup is being made: nothing was compacted; try again when it has ended, or in "
+                + "\((milliseconds + 999) / 1_000) s if its client has stopped reading"
+        )
     }
 
     /// Odd while rows are being removed.

@@ -78,17 +78,13 @@ extension SQLiteBacking: CompactingBacking {
 
     private func compactNow(while goesOn: () -> Bool) throws(StateError) -> CompactionStep {
         let open = try openStore()
-        let seconds = compactionPauseSeconds
-        guard seconds == 0 else {
+        let milliseconds = pause.millisecondsLeft(clock)
+        guard milliseconds == 0 else {
             guard compactionGoal.isAsked else {
                 return CompactionStep(compacted: open.sweep.compacted)
             }
             compactionGoal.isAsked = false
-            throw StateError(
-                .conflict,
-                "a backup is being made: nothing was compacted; try again when it has ended, or in "
-                    + "\(seconds) s if its client has stopped reading"
-            )
+            throw CompactionPause.refusal(endingIn: milliseconds)
         }
         pause.countRemoval()
         defer { pause.countRemoval() }

@@ -51,6 +51,8 @@ package final class SettledBacking: Backing, @unchecked Sendable {
 
     /// Keeps settling from changing rows that a backup reads.
     let pause = CompactionPause()
+    /// Why the last request for a compaction is refused.
+    var refusal: StateError?
 
     private var lock: OwnerLock?
     private(set) var tail: LogTail?

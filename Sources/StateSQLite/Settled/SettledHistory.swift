@@ -2,7 +2,6 @@ import CLinux
 package import StateEngine
 import StateLog
 import StateModel
-import StatePlatform
 
 /// The past that the log has, for one thread at a time.
 final class SettledHistory: SettledReading {
@@ -101,7 +100,8 @@ extension SettledBacking: CompactingBacking {
     package func didLoad(superseding _: HistoryPlace, byteCount _: Int) {}
 
     package func raiseCompaction(to revision: Int64) {
-        guard pauseMilliseconds == 0 else { return }
+        refusal = pauseMilliseconds > 0 ? CompactionPause.refusal(endingIn: pauseMilliseconds) : nil
+        guard refusal == nil else { return }
         tail?.withLog { $0.leastFloor = max($0.leastFloor, revision) }
         settler?.dropSoon()
     }
@@ -122,10 +122,10 @@ extension SettledBacking: CompactingBacking {
 
     /// Waits a little for what the thread that settles was asked for.
     package func compact(while goesOn: () -> Bool) throws(StateError) -> CompactionStep {
-        var isDone = try settler?.hasDropped() ?? true
-        while !isDone, goesOn() {
-            usleep(200)
-            isDone = try settler?.hasDropped() ?? true
+        if let refusal = refusal.take() { throw refusal }
+        var isDone = true
+        if let settler {
+            repeat { isDone = try settler.hasDropped(within: 200_000) } while !isDone && goesOn()
         }
         var step = CompactionStep(compacted: tail?.withLog { $0.floor } ?? 0)
         step.tombstones = settler?.takeForgotten() ?? []
@@ -135,14 +135,6 @@ extension SettledBacking: CompactingBacking {
 
     package func syncCompaction() throws(StateError) {
         guard let tail else { return }
-        let seconds = (pauseMilliseconds + 999) / 1_000
-        guard seconds == 0 else {
-            throw StateError(
-                .conflict,
-                "a backup is being made: nothing was compacted; try again when it has ended, or in "
-                    + "\(seconds) s if its client has stopped reading"
-            )
-        }
         do { try writeFloor(tail.withLog { $0.floor }) } catch {
             throw error as? StateError ?? StateError(.storage, "\(error)")
         }

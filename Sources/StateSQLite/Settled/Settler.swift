@@ -230,14 +230,17 @@ final class Settler: @unchecked Sendable {
 
     /// Settles, drops and writes again whatever may go.
     private func settleAndDropAll() throws(StateError) {
-        guard rules.withLock({ $0 }) != nil else {
-            try settle(pausing: true)
-            return
+        let hasRules = rules.withLock { $0 } != nil
+        if hasRules {
+            try tail.withLog { (log) throws(StateError) in
+                try log.endSegment(at: SystemClock.wallMilliseconds())
+            }
         }
-        try tail.withLog { (log) throws(StateError) in
-            try log.endSegment(at: SystemClock.wallMilliseconds())
+        guard try settle(pausing: true) else {
+            let milliseconds = pause.millisecondsLeft(clinux_boottime_milliseconds)
+            throw CompactionPause.refusal(endingIn: milliseconds)
         }
-        if try settle(pausing: true) { try trim(leastShare: 0) }
+        if hasRules { try trim(leastShare: 0) }
     }
 
     private func settleDurable() throws(StateError) {
@@ -268,7 +271,8 @@ final class Settler: @unchecked Sendable {
         let freeByteCount = (try? database.freeByteCount()) ?? 0
         let isHalfFree = freeByteCount > (fileByteCount(location.database) ?? 0) / 2
         if isHalfFree, freeByteCount > 1 << 20 { try giveBack() }
-        if untrimmedByteCount > max(options.logByteCount, tail.byteCount / 4), look() == .ample {
+        guard rules.withLock({ $0 }) != nil, look() == .ample else { return }
+        if untrimmedByteCount > max(options.logByteCount, tail.byteCount / 4) {
             try trim(leastShare: 0.75)
         }
     }
@@ -471,10 +475,12 @@ final class Settler: @unchecked Sendable {
         wake()
     }
 
-    /// Whether it has done what it was asked for.
+    /// Whether it has done what it was asked for, or does it within some nanoseconds.
     ///
     /// - Throws: Why it could not.
-    func hasDropped() throws(StateError) -> Bool { try requests.isAnswered() }
+    func hasDropped(within nanoseconds: Int64) throws(StateError) -> Bool {
+        try requests.isAnswered(within: nanoseconds)
+    }
 
     /// Settles, drops segments and gives free pages of the database back to the file system.
     ///
@@ -735,6 +741,7 @@ private final class Requests: Sendable {
     /// How often somebody asked for segments to be dropped, how often that was done, and why it could not
     /// be.
     private let dropping = StateLock((asked: 0, answered: 0, failure: nil as StateError?))
+    private let hasAnswered = BlockingSemaphore()
     /// Whether the disk is nearly full, and when room was made last that was not enough; 0 if it was.
     let needsRoom = Atomic(false)
     let madeRoomAt = Atomic<Int64>(0)
@@ -754,9 +761,13 @@ private final class Requests: Sendable {
         var failure: StateError?
         do throws(StateError) { try body() } catch { failure = error }
         dropping.withLock { ($0.answered, $0.failure) = (asked, failure) }
+        hasAnswered.signal()
     }
 
-    func isAnswered() throws(StateError) -> Bool {
+    func isAnswered(within nanoseconds: Int64) throws(StateError) -> Bool {
+        if dropping.withLock({ $0.answered < $0.asked }) {
+            hasAnswered.wait(nanoseconds: nanoseconds)
+        }
         let (isAnswered, failure) = dropping.withLock { dropping in
             let isAnswered = dropping.answered == dropping.asked
             defer { if isAnswered { dropping.failure = nil } }

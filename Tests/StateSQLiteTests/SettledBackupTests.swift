@@ -1,0 +1,119 @@
+import Glibc
+import StateClient
+import StateEngine
+import StateSQLite
+import StateSalvage
+import StateTestSupport
+import Testing
+
+/// Backups of a settled store, as the daemon makes them, and what it defers.
+struct SettledBackupTests {
+    private let directory: TemporaryDirectory
+    private let data: String
+    private var target: String { directory.path(of: "new") }
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        data = directory.path(of: "data")
+        mkdir(data, 0o700)
+    }
+
+    private func write(_ keyspace: LocalKeyspace, _ count: Int, _ random: inout SplitMix) throws {
+        for _ in 0..<count {
+            let key = try Key("k/\(Int.random(in: 0..<200, using: &random))")
+            if random.chance(20) {
+                try keyspace.apply([.delete(key)])
+            } else {
+                try keyspace.apply([.set(key, random.bytes(100))])
+            }
+        }
+    }
+
+    /// The pieces of a backup; `body` runs behind the first.
+    private func backup(
+        _ client: Client,
+        includingHistory: Bool,
+        _ body: () throws -> Void
+    ) throws -> String {
+        let begun = try client.beginBackup(includesHistory: includingHistory)
+        try body()
+        var bytes = begun.piece
+        while let piece = try client.nextBackupPiece() { bytes += piece }
+        return try directory.write(bytes, to: "backup")
+    }
+
+    @Test(arguments: [true, false], Seed.each(3))
+    func
+        `a backup has one revision of a store that was dropped from, whatever is written meanwhile`(
+            includesHistory: Bool,
+            seed: UInt64
+        ) throws
+    {
+        var random = SplitMix(seed: seed)
+        let backing = SettledStage.backing(data, .keep(changes: 300))
+        let served = try ServedKeyspace(backing)
+        let old = served.keyspace
+        for _ in 0..<8 {
+            try write(old, 100, &random)
+            try backing.settle()
+        }
+        // Some of it is in the log only.
+        try write(old, 40, &random)
+        let floor = try backing.openHistory().snapshot { $0 }
+        try #require(floor > 100 && floor < old.revision - 200)
+        let (values, past) = (old.values, try StoredPast(of: old, from: floor))
+        let client = try Client(socket: served.socketPath)
+        let file = try backup(client, includingHistory: includesHistory) {
+            try write(old, 100, &random)
+        }
+        let summary = try SettledRestore(files: [file], target: target).run()
+        #expect(summary.entryCount == values.count)
+        let new = try LocalKeyspace(backing: SettledStage.backing(target, .keep(changes: .max)))
+        defer { new.close() }
+        #expect(new.values == values)
+        if includesHistory { #expect(try StoredPast(of: new, from: floor) == past) }
+    }
+
+    @Test
+    func
+        `a backup that is read while the store settles fails, and nothing is compacted beside one`()
+        throws
+    {
+        var random = SplitMix(seed: Seed.base)
+        let backing = SettledStage.backing(data, .keep(changes: 300))
+        let served = try ServedKeyspace(backing)
+        try write(served.keyspace, 200, &random)
+        let client = try Client(socket: served.socketPath)
+        let error = #expect(throws: StateError.self) {
+            _ = try backup(client, includingHistory: true) { try backing.settle() }
+        }
+        #expect(error?.code == .compacted)
+        _ = try client.beginBackup()
+        let refusal = #expect(throws: StateError.self) {
+            try client.compact(to: nil, shrinks: false)
+        }
+        #expect(refusal?.code == .conflict)
+        #expect(try client.nextBackupPiece() != nil)
+    }
+
+    @Test
+    func `durable before told: what is deferred survives the end of the process, with its history`()
+        throws
+    {
+        let keyspace = try LocalKeyspace(backing: SettledStage.backing(data, .keep(changes: .max)))
+        try keyspace.install(rules: deferringRules("late/", every: .seconds(3_600)))
+        try keyspace.apply([.set("now", [1])])
+        for number in 1...3 { try keyspace.apply([.set("late/a", [UInt8(number)])]) }
+        try #require(keyspace.deferred.count == 3)
+        // The files as the end of the process leaves them; the database stays the same file.
+        try directory.shell("cp -a data copy")
+        keyspace.close()
+        #expect(keyspace.leftDeferred == .nothing)
+        try directory.shell("rm data/log/*; cp -r copy/. data")
+        let found = try LocalKeyspace(backing: SettledStage.backing(data, .keep(changes: .max)))
+        defer { found.close() }
+        #expect(found.values == ["now": [1], "late/a": [3]] && found.hasAllDeferred)
+        let past = try StoredPast(of: found, from: 0)
+        #expect(past.changes.count == 4)
+    }
+}
