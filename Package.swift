@@ -390,7 +390,8 @@ let package = Package(
             name: "StateServerTests",
             dependencies: [
                 "StateJSON",
-                "StateServer", "StateSQLite", "StateRules", "StateContainers", "StateEngine",
+                "StateServer", "StateSQLite", "StateLog", "StateRules", "StateContainers",
+                "StateEngine",
                 "StateWire", "StateTestSupport",
             ],
             swiftSettings: tests

@@ -192,7 +192,7 @@ class Reader(Case):
     def cause(self):
         self.database = sqlite3.connect(f"{self.data}/stated.db", isolation_level=None)
         self.database.execute("BEGIN")
-        self.database.execute("SELECT count(*) FROM history").fetchone()
+        self.database.execute("SELECT count(*) FROM newest").fetchone()
         self.write(500, 64 << 10, "reader/")
 
     def stop(self):

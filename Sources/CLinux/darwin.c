@@ -253,8 +253,6 @@ int clinux_allocate(int descriptor, off_t byte_count) {
     return ftruncate(descriptor, byte_count) == 0 ? 0 : errno;
 }
 
-void clinux_drop_pages(int descriptor) { (void)descriptor; }
-
 int clinux_rename(
     int from_directory, const char *from, int to_directory, const char *to, unsigned flags
 ) {

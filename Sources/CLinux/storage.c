@@ -86,8 +86,6 @@ int clinux_sync_data(int descriptor) { return fdatasync(descriptor); }
 
 int clinux_allocate(int descriptor, off_t byte_count) { return posix_fallocate(descriptor, 0, byte_count); }
 
-void clinux_drop_pages(int descriptor) { posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED); }
-
 int clinux_sync_file_system(int descriptor) { return syncfs(descriptor); }
 
 void clinux_begin_writing(int descriptor) { sync_file_range(descriptor, 0, 0, SYNC_FILE_RANGE_WRITE); }

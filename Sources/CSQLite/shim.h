@@ -1,11 +1,7 @@
 #include <sqlite3.h>
 
-/// For a program that is about SQLite alone: no lock and no count for each allocation. Before anything else of SQLite.
-/// https://www.sqlite.org/c3ref/c_config_covering_index_scan.html#sqliteconfigmemstatus
-static inline int csqlite_keep_no_memory_statistics(void) { return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
-
 /// sqlite3_db_config takes variable arguments, which Swift cannot pass: whether closing the last connection
-/// leaves the write-ahead log as it is. https://www.sqlite.org/c3ref/c_dbconfig_defensive.html
+/// leaves SQLite's own log as it is. https://www.sqlite.org/c3ref/c_dbconfig_defensive.html
 static inline int csqlite_leave_log_on_close(sqlite3 *database, int leaves) {
     return sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, leaves, (int *)0);
 }
@@ -42,8 +38,6 @@ struct csqlite_file_hook {
     sqlite3_io_methods methods;
     const sqlite3_io_methods *own;
     int most_unsynced, unsynced;
-    void (*body)(void *context);
-    void *context;
 };
 
 static inline int csqlite_write(sqlite3_file *file, const void *bytes, int count, sqlite3_int64 offset) {
@@ -56,19 +50,9 @@ static inline int csqlite_write(sqlite3_file *file, const void *bytes, int count
     return hook->own->xSync(file, CSQLITE_SYNC_DATA);
 }
 
-static inline int csqlite_control(sqlite3_file *file, int what, void *value) {
-    const struct csqlite_file_hook *hook = (const struct csqlite_file_hook *)file->pMethods;
-    if (what == SQLITE_FCNTL_CKPT_DONE && hook->body) hook->body(hook->context);
-    return hook->own->xFileControl(file, what, value);
-}
-
-/// Syncs a file of this connection (SQLITE_FCNTL_FILE_POINTER or SQLITE_FCNTL_JOURNAL_POINTER) after `most_unsynced` bytes, and
-/// calls `body`, unless it is null, once a checkpoint has written all pages to the database, and before any connection reads these
-/// from there instead of the log. Once for a file; the hook must outlive the connection.
-/// https://www.sqlite.org/c3ref/c_fcntl_begin_atomic_write.html#sqlitefcntlckptdone
-static inline int csqlite_hook(
-    sqlite3 *database, int which, struct csqlite_file_hook *hook, int most_unsynced, void (*body)(void *context), void *context
-) {
+/// Syncs a file of this connection (SQLITE_FCNTL_FILE_POINTER or SQLITE_FCNTL_JOURNAL_POINTER) after `most_unsynced` bytes. Once for
+/// a file; the hook must outlive the connection.
+static inline int csqlite_sync_pieces(sqlite3 *database, int which, struct csqlite_file_hook *hook, int most_unsynced) {
     sqlite3_file *file = 0;
     int code = sqlite3_file_control(database, "main", which, &file);
     if (code != SQLITE_OK) return code;
@@ -78,11 +62,8 @@ static inline int csqlite_hook(
     // A later version may have more of them than there is room for.
     if (hook->methods.iVersion > 3) hook->methods.iVersion = 3;
     hook->methods.xWrite = csqlite_write;
-    hook->methods.xFileControl = csqlite_control;
     hook->most_unsynced = most_unsynced;
     hook->unsynced = 0;
-    hook->body = body;
-    hook->context = context;
     file->pMethods = &hook->methods;
     return SQLITE_OK;
 }

@@ -35,10 +35,19 @@ func textOfFile(_ path: String) -> String? {
     return String(decoding: bytes.prefix(count), as: UTF8.self)
 }
 
-/// The size of a file in bytes; 0 if the file does not exist.
-func sizeOfFile(_ path: String) -> Int {
-    var facts = stat()
-    return stat(path, &facts) == 0 ? Int(facts.st_size) : 0
+/// The size of all files of a directory in bytes; 0 if it does not exist.
+func sizeOfFiles(in path: String) -> Int {
+    guard let directory = opendir(path) else { return 0 }
+    defer { closedir(directory) }
+    var size = 0
+    while let entry = readdir(directory) {
+        var facts = stat()
+        let isFile =
+            fstatat(dirfd(directory), &entry.pointee.d_name.0, &facts, 0) == 0
+            && facts.st_mode & S_IFMT == S_IFREG
+        if isFile { size += Int(facts.st_size) }
+    }
+    return size
 }
 
 /// Replaces a file: a reader finds the complete old or new text.

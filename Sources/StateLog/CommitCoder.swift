@@ -196,9 +196,62 @@ package struct CommitCoder {
         comparingRows comparesRows: Bool = true,
         _ body: (Part) -> Void
     ) throws(LogDamage) {
+        try read(contents, at: frameTime, comparingRows: comparesRows) { part, _ in body(part) }
+    }
+
+    /// Where a change begins in the contents of a frame, and what is said before it.
+    struct Spot {
+        let place: HistoryPlace
+        fileprivate let offset: Int
+        /// The place of the change before it in the commit.
+        fileprivate let ordinalBefore: Int32
+        fileprivate let time: Int64
+        fileprivate let cause: Range<Int>
+    }
+
+    /// The places of all changes in the contents of a frame, in order.
+    static func spots(in contents: Bytes, at frameTime: Int64) throws(LogDamage) -> [Spot] {
+        var spots: [Spot] = []
+        try read(contents, at: frameTime, comparingRows: true) { part, before in
+            guard case .change(let change, _) = part else { return }
+            let cause = before.commit.cause
+            let start = cause.baseAddress.map { $0 - (contents.baseAddress ?? $0) } ?? 0
+            spots.append(
+                Spot(
+                    place: change.place,
+                    offset: before.offset,
+                    ordinalBefore: before.ordinal,
+                    time: before.commit.time,
+                    cause: start..<start + cause.count
+                )
+            )
+        }
+        return spots
+    }
+
+    /// The change at a spot of some contents.
+    static func change(
+        at spot: Spot,
+        of contents: Bytes
+    ) throws(LogDamage) -> (StoredChange, ChangeLink) {
+        var reader = LogReaderBytes(contents, from: spot.offset)
+        let cause = contents.slice(spot.cause.lowerBound, spot.cause.upperBound)
+        let commit = (revision: spot.place.revision, time: spot.time, cause: cause)
+        return try readChange(&reader, commit, after: spot.ordinalBefore)
+    }
+
+    private typealias Commit = (revision: Int64, time: Int64, cause: Bytes)
+
+    private static func read(
+        _ contents: Bytes,
+        at frameTime: Int64,
+        comparingRows comparesRows: Bool,
+        _ body: (Part, _ before: (offset: Int, ordinal: Int32, commit: Commit)) -> Void
+    ) throws(LogDamage) {
         var reader = LogReaderBytes(contents)
         var commit = (revision: 0 as Int64, time: frameTime, cause: Bytes(start: nil, count: 0))
         var ordinal: Int32 = -1
+        func pass(_ part: Part) { body(part, (reader.offset, ordinal, commit)) }
         while !reader.isAtEnd {
             switch Tag(rawValue: try reader.byte()) {
             case .commit:
@@ -211,19 +264,20 @@ package struct CommitCoder {
                     attributes.append(CommitAttribute(kind: kind, value: Array(try reader.text())))
                 }
                 ordinal = -1
-                body(.commit(revision: commit.revision, time: commit.time, attributes))
+                pass(.commit(revision: commit.revision, time: commit.time, attributes))
             case .change:
+                let before = (reader.offset, ordinal, commit)
                 let (change, link) = try readChange(&reader, commit, after: ordinal)
                 guard !comparesRows || link.checksum == checksum(of: change) else {
                     throw LogDamage("has a row that is not the one that was written")
                 }
                 ordinal = change.ordinal
-                body(.change(change, link))
+                body(.change(change, link), before)
             case .metadata:
                 let name = String(decoding: try reader.text(), as: UTF8.self)
                 let hasText = try reader.byte() != 0
                 let text = hasText ? String(decoding: try reader.text(), as: UTF8.self) : nil
-                body(.metadata(name, text))
+                pass(.metadata(name, text))
             case nil: throw LogDamage("has a part of an unknown kind")
             }
         }
@@ -231,7 +285,7 @@ package struct CommitCoder {
 
     private static func readChange(
         _ reader: inout LogReaderBytes,
-        _ commit: (revision: Int64, time: Int64, cause: Bytes),
+        _ commit: Commit,
         after ordinal: Int32
     ) throws(LogDamage) -> (StoredChange, ChangeLink) {
         let flags = Flags(rawValue: try reader.byte())
@@ -264,7 +318,7 @@ package struct CommitCoder {
 
     private static func readCarried(
         _ reader: inout LogReaderBytes,
-        _ commit: (revision: Int64, time: Int64, cause: Bytes)
+        _ commit: Commit
     ) throws(LogDamage) -> PastChange {
         let revision = commit.revision &- (try reader.signed())
         let ordinal: Int32 = try number(try reader.signed())

@@ -41,9 +41,9 @@ struct LogWriterBytes {
 /// Reads them; nothing that a disk may return ends the process.
 struct LogReaderBytes {
     private let bytes: Bytes
-    private(set) var offset = 0
+    private(set) var offset: Int
 
-    init(_ bytes: Bytes) { self.bytes = bytes }
+    init(_ bytes: Bytes, from offset: Int = 0) { (self.bytes, self.offset) = (bytes, offset) }
 
     var isAtEnd: Bool { offset == bytes.count }
     var left: Int { bytes.count - offset }

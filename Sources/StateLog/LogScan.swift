@@ -367,6 +367,13 @@ extension LogScan.Segment {
     func index(upTo end: Int) throws(StateError) -> SegmentIndex {
         let place = LogPlace(segment: header.number, offset: end)
         let size = try LogScan.reading { () throws(LogFileFailure) in try file.byteCount() }
+        guard SegmentHeader.byteCount <= end, end <= size else {
+            throw StateError(
+                .corrupt,
+                "the log is damaged at \(place): the segment ends there, but has \(size) bytes; stated "
+                    + "--salvage keeps what is whole"
+            )
+        }
         let bytes = try LogScan.contents(of: file, end..<min(size, end + (64 << 10)))
         let closing = bytes.withBytes { bytes -> SegmentIndex? in
             guard let frame = Frame.read(bytes, at: place, seed: header.seed),

@@ -96,18 +96,21 @@ package struct LogView: Sendable {
     ///   - place: The place of the change.
     ///   - successor: That of a change that superseded it, if one is known: it may carry the change, whose
     ///     own segment is gone then.
+    ///   - known: The frame that was read last: the next change that is asked for may be in it.
     ///   - receive: Takes the change, whose bytes are borrowed.
     /// - Returns: False if it is not there any more.
     /// - Throws: As ``forEachChange(after:through:_:)``.
+    /// - Complexity: O(*n*) in the bytes of the frame, or O(log *n*) in its changes if that was read last.
     package func withChange(
         at place: HistoryPlace,
         supersededBy successor: HistoryPlace?,
+        remembering known: inout KnownFrame?,
         _ receive: (borrowing StoredChange) -> Void
     ) throws(StateError) -> Bool {
-        if try find(place, { change, _ in receive(change) }) { return true }
+        if try find(place, &known, { change, _ in receive(change) }) { return true }
         guard let successor else { return false }
         var isCarried = false
-        _ = try find(successor) { change, link in
+        _ = try find(successor, &known) { change, link in
             guard let carried = link.carried, carried.place == place else { return }
             isCarried = true
             carried.withChange(of: change.key, receive)
@@ -117,16 +120,60 @@ package struct LogView: Sendable {
 
     private func find(
         _ place: HistoryPlace,
+        _ known: inout KnownFrame?,
         _ receive: (borrowing StoredChange, ChangeLink) -> Void
     ) throws(StateError) -> Bool {
-        var isFound = false
-        let before = HistoryPlace(revision: place.revision, ordinal: place.ordinal - 1)
-        _ = try forEachChange(after: before, through: place.revision) { change, link in
-            isFound = change.place == place
-            if isFound { receive(change, link) }
-            return false
+        if known?.hasRange(of: place) != true { known = try frame(of: place) }
+        return try known?.withChange(at: place, receive) ?? false
+    }
+
+    /// The frame that has a place, if that is still there.
+    private func frame(of place: HistoryPlace) throws(StateError) -> KnownFrame? {
+        for part in parts where part.index.last >= place.revision && part.index.first > 0 {
+            guard part.index.first <= place.revision else { return nil }
+            var found: KnownFrame?
+            let start = part.index.offset(of: place.revision)
+            try part.forEachFrame(from: start) { (frame) throws(LogDamage) in
+                let spots = try CommitCoder.spots(in: frame.contents, at: frame.time)
+                guard let last = spots.last, last.place >= place else { return true }
+                found = KnownFrame(contents: Array(frame.contents), spots: spots)
+                return false
+            }
+            if let found { return found }
         }
-        return isFound
+        return nil
+    }
+}
+
+/// A frame whose changes are found without reading it again.
+package struct KnownFrame {
+    fileprivate let contents: [UInt8]
+    fileprivate let spots: [CommitCoder.Spot]
+
+    fileprivate func hasRange(of place: HistoryPlace) -> Bool {
+        guard let first = spots.first, let last = spots.last else { return false }
+        return first.place <= place && place <= last.place
+    }
+
+    fileprivate func withChange(
+        at place: HistoryPlace,
+        _ receive: (borrowing StoredChange, ChangeLink) -> Void
+    ) throws(StateError) -> Bool {
+        var (low, high) = (0, spots.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if spots[middle].place < place { low = middle + 1 } else { high = middle }
+        }
+        guard low < spots.count, spots[low].place == place else { return false }
+        do throws(LogDamage) {
+            try contents.withBytes { (bytes) throws(LogDamage) in
+                let (change, link) = try CommitCoder.change(at: spots[low], of: bytes)
+                receive(change, link)
+            }
+        } catch {
+            throw StateError(.corrupt, "the log is damaged: the frame \(error.reason)")
+        }
+        return true
     }
 }
 

@@ -93,6 +93,8 @@ package final class StateLog {
     package var spareByteLimit = Int.max
     /// How often another file had to take over.
     package private(set) var replacedCount = 0
+    /// Changes whenever another file is one of its segments.
+    package private(set) var namesVersion = 0
 
     private var header: SegmentHeader { segment.header }
 
@@ -334,6 +336,7 @@ package final class StateLog {
 
     private func begin(_ next: LogScan.Segment, _ byteCount: Int, frames: [LogScan.Kept]) {
         let end = next.header.predecessor.offset
+        namesVersion += 1
         index.cut(at: end)
         index.age = age
         ended.append(Ended(segment: segment, end: end, index: index))
@@ -392,8 +395,17 @@ package final class StateLog {
                     + "\(available) bytes, and settling may take \(settlingByteCount)"
             )
         }
-        let header = makeHeader(after: end, checksum, carryLine: nextCarryLine)
-        return (try StateLog.make(header, size, [], files, slot: &nextSlot), size)
+        let deadline = options.now() + options.patience
+        while true {
+            // Nobody can say what became of a file that could not be made: each has another number.
+            let header = makeHeader(after: end, checksum, carryLine: nextCarryLine)
+            do throws(StateError) {
+                return (try StateLog.make(header, size, [], files, slot: &nextSlot), size)
+            } catch {
+                guard error.code != .noSpace, options.now() < deadline else { throw error }
+                options.pause()
+            }
+        }
     }
 
     private var wantedByteCount: Int {
@@ -566,10 +578,10 @@ package final class StateLog {
         return names.contains { $0.hasSuffix(LogScan.suffix) }
     }
 
-    /// Which of its files was removed or replaced, as a sentence; nil if none was: what is appended would
-    /// not be found by a start.
-    package var finding: String? {
-        files.finding(among: (ended.map(\.segment) + [segment]).map { ($0.name, $0.file) })
+    /// The files of its segments, for any thread.
+    package var names: LogNames {
+        let segments = ended.map(\.segment) + [segment]
+        return LogNames(files: files, segments: segments.map { ($0.name, $0.file) })
     }
 
     /// What is durable behind a place, which is behind a frame or ``LogPlace/none``, for a reader on any
@@ -591,6 +603,7 @@ package final class StateLog {
     ///
     /// Nothing in them may be needed after a crash any more.
     package func drop(_ count: Int) -> [LogSpare.Dropped] {
+        namesVersion += 1
         defer { ended.removeFirst(count) }
         return ended.prefix(count).map { LogSpare.Dropped(segment: $0.segment, life: life.number) }
     }
@@ -601,8 +614,16 @@ package final class StateLog {
     /// - Throws: As ``append(_:at:)``.
     package func endSegment(at time: Int64) throws(StateError) {
         guard index.changeCount > 0, !isBroken else { return }
+        let wasFullSoon = wasFullSoon
         try takeNextSegment(for: 0, at: time)
+        self.wasFullSoon = wasFullSoon
     }
+
+    /// The revision of the last commit in the segments that are there; 0 without any.
+    package var lastRevision: Int64 { indexes.map(\.last).max() ?? 0 }
+
+    /// Whether somebody has asked that changes of the segment that is being written go.
+    package var endsTooLate: Bool { index.changeCount > 0 && leastFloor >= index.first }
 
     /// A segment that is written again without some of its changes; nil if it is not there, or is the one
     /// that is being written.
@@ -630,6 +651,7 @@ package final class StateLog {
         guard let position = ended.firstIndex(where: { $0.segment.header.number == number }) else {
             return nil
         }
+        namesVersion += 1
         let former = ended[position].segment
         ended[position] = Ended(
             segment: rewritten.segment,
@@ -734,12 +756,13 @@ package final class StateLog {
         return position
     }
 
-    /// Half a retention back.
+    /// Half a retention back, or above what nobody may ask for.
     ///
     /// So half of what is kept beyond the retention is what links lead to.
     private var nextCarryLine: Int64 {
         guard !retention.isNone else { return 0 }
-        return indexes[reach(of: retention.halved)...].first { $0.first > 0 }?.first ?? 0
+        let first = indexes[reach(of: retention.halved)...].first { $0.first > 0 }?.first ?? 0
+        return max(first, leastFloor + 1)
     }
 
     /// How many of the oldest segments may be dropped, and the floor that results, if everything before
@@ -751,6 +774,18 @@ package final class StateLog {
         let wanted = max(kept - 1, floor)
         let count = (0...limit).last { floor(dropping: $0) <= wanted } ?? 0
         return (count, floor(dropping: count))
+    }
+
+    /// Lets all of the past go if the retention asks for no more than the last two segments have, and links
+    /// of these lead to so many others that none can be dropped: they were made for a longer retention.
+    ///
+    /// - Returns: Whether segments can be dropped now that could not be before.
+    package func giveUpHeldHistory() -> Bool {
+        guard ended.count > 1, planDrop(before: syncedPlace).count == 0,
+            reach(of: retention) >= indexes.count - 2
+        else { return false }
+        leastFloor = max(leastFloor, lastRevision)
+        return planDrop(before: syncedPlace).count > 0
     }
 
     // MARK: Failures
@@ -891,6 +926,16 @@ extension LogFile {
         }
         if let failure { throw failure }
     }
+}
+
+/// The names that the files of a log had at some moment.
+package struct LogNames: Sendable {
+    fileprivate let files: any LogFiles
+    fileprivate let segments: [(name: String, file: any LogFile)]
+
+    /// Which of the files was removed or replaced, as a sentence; nil if none was: what is appended would
+    /// not be found by a start.
+    package var finding: String? { files.finding(among: segments) }
 }
 
 /// How much of the past a log keeps: what meets all of it.

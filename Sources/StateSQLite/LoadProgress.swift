@@ -1,24 +1,28 @@
 import Synchronization
 
-/// How many rows of a store are loaded, for those who wait for it; readable on any thread.
+/// How many rows of a store, and changes in its log, are loaded, for those who wait for it; readable on
+/// any thread.
 package final class LoadProgress: Sendable {
     private let rows = Atomic<Int64>(0)
     private let expected = Atomic<Int64>(-1)
 
-    /// The rows that were read since the load began.
+    /// The rows and changes that were read since the load began.
     package var rowCount: Int64 { rows.load(ordering: .relaxed) }
 
-    /// All rows, as of the last clean stop; nil if there was none, or before the load.
+    /// The rows of the database; nil before the load.
     package var expectedRowCount: Int64? {
         let count = expected.load(ordering: .relaxed)
         return count < 0 ? nil : count
     }
 
-    /// Such as `2 of 5 rows`; nil before the first row.
+    /// Such as `2 of 5 rows`, and once these are read, `7 rows and changes`; nil before the first row.
     package var text: String? {
         let count = rowCount
         guard count > 0 else { return nil }
-        return expectedRowCount.map { "\(count) of \($0) rows" } ?? "\(count) rows"
+        guard let expected = expectedRowCount, count <= expected else {
+            return "\(count) rows and changes"
+        }
+        return "\(count) of \(expected) rows"
     }
 
     func begin(expecting count: Int64?) {

@@ -1,282 +1,697 @@
 import CLinux
 public import StateEngine
-import Synchronization
+package import StateLog
+import StateModel
+import StatePlatform
+import StateSystem
 
-/// A store in one SQLite database: one appended row for each change, one transaction and one sync
-/// for each commit.
+/// A store whose newest changes are in a log, and whose values up to a place of it in a database.
 ///
-/// ``load(_:)`` is called first and once. After that, calls must not overlap, as ``Backing`` says;
-/// only ``status`` may be read at any time. This, the lock around the status, and that `clock` and
-/// what `reports` calls stay the same after the load are the proof of `@unchecked Sendable`.
+/// A commit is one append to the log and one sync. A thread settles the log into the database, so a
+/// start reads the rows and what the log has behind them.
 ///
-/// A store that is released without ``close()`` is as after a crash: everything committed is there.
+/// Calls follow ``Backing``; what other threads use is in ``LogTail`` under its lock, and in
+/// ``Settler``. This is the proof of `@unchecked Sendable`.
 public final class SQLiteBacking: Backing, @unchecked Sendable {
+    package struct Options: Sendable {
+        package var log = StateLog.Options()
+        package var settling = SettlingOptions()
+        /// How much of the past it keeps.
+        package var history = HistoryLimits.none
+        /// How much of it a full disk leaves; nil: half.
+        package var leastHistory: HistoryLimits?
+        /// What is kept of the disk for deletes and settling, besides the least that they take.
+        package var reserveByteCount: Int64 = 0
+
+        package init() {}
+    }
+
     /// True: commits outlive the process.
-    public var isPersistent: Bool { true }
+    public let isPersistent = true
 
     /// History with compaction, metadata, and keys in files beside it.
     public var capabilities: BackingCapabilities {
         var capabilities = BackingCapabilities()
+        capabilities.files = self
         capabilities.history = self
         capabilities.compaction = self
-        capabilities.files = self
         capabilities.deferrals = self
         capabilities.keepsMetadata = true
         return capabilities
     }
 
-    /// The location of the store, and the limits of its log.
-    let location: StoreLocation
-    let logLimits: LogLimits
-    let settings: StateLock<Settings>
-    /// The retention of the history.
-    ///
-    /// Any thread may set it; it applies from the next commit on.
-    package var history: HistoryLimits {
-        get { settings.withLock { $0.history } }
-        set { settings.withLock { $0.history = newValue } }
-    }
+    private let location: StoreLocation
+    private let logDirectory: String
+    private let options: Options
+    /// Opens the directory of the log.
+    private let openFiles: @Sendable (String) throws(LogFileFailure) -> any LogFiles
 
-    /// What rules keep of it; may be set on any thread.
-    var rules: HistoryRules? {
-        get { settings.withLock { $0.rules } }
-        set { settings.withLock { $0.rules = newValue } }
-    }
-
-    /// How many bytes of disk space are reserved for deletes and compaction.
-    ///
-    /// Any thread may set it; it applies from the next checkpoint on.
-    package var reserveByteCount: Int64 {
-        get { settings.withLock { $0.reserveByteCount } }
-        set { settings.withLock { $0.reserveByteCount = newValue } }
-    }
-
-    struct Settings {
-        var history: HistoryLimits
-        var rules: HistoryRules?
-        var versions: NewestVersions?
-        var reserveByteCount: Int64 = 0
-    }
-
-    /// The open store; nil before the load, after the close, and if reopening failed.
-    var open: OpenStore?
-    /// Held from load to close, also while the store is reopened.
-    var ownership: Ownership?
-
+    /// What readers have and the log is to have later.
     let deferrals: DeferralLog
-    var found = Found()
-    var compactionGoal = CompactionGoal()
+    /// What the last process had deferred, and what the close has left to the next load.
+    private(set) var deferred = (hasAll: false, left: LeftDeferred.nothing)
 
-    package let loading = LoadProgress()
-    let gauges = StoreGauges()
+    /// Keeps settling from changing rows that a backup reads.
     let pause = CompactionPause()
-    let gate = HistoryGate()
+    /// Why the last request for a compaction is refused.
+    var refusal: StateError?
 
-    /// Who is informed must be set before the load.
-    package var reports = Reports()
+    private var lock: OwnerLock?
+    private(set) var tail: LogTail?
+    private(set) var settler: Settler?
+    let room: DiskRoom
+    package let loading = LoadProgress()
+    private let gauges = SettlingGauges()
+    private var fileCheck: FileCheck?
+    /// Which file of the store was missing or replaced when it was closed, as a sentence.
+    package private(set) var lossAtClose: String?
+    /// Why nothing may be appended: the last commit is in files that no start finds.
+    private var loss: StateError?
+    /// What is missing of the past, besides what the log's floor says.
+    let floors = StateLock(HistoryFloors())
+    private var pendingFiles: String?
+    private var fileContainersText: String?
+    private var lastRevision: Int64 = 0
+    /// Who is told what happens to it; must be set before the load.
+    package var reports = SettlingReports()
 
-    /// What goes wrong, and who is informed of it.
-    package struct Reports: Sendable {
-        /// Called on the commit thread when a checkpoint fails after a successful one, and with nil
-        /// when one succeeds again.
-        package var onCheckpoint: @Sendable (_ failure: String?) -> Void = { _ in }
-        /// Called by ``SQLiteBacking/load(_:)`` with each problem that did not stop it.
-        package var onFinding: @Sendable (_ finding: String) -> Void = { _ in }
-        /// Which file of the store was missing or replaced when it was closed, as a sentence.
-        package internal(set) var lossAtClose: String?
+    /// Names of metadata that is the store's own; others begin with a word and a colon.
+    enum Name {
+        static let pendingFiles = "files pending"
+        static let fileContainers = "files containers"
+        static let floor = "history floor"
+        static let floors = "history floors"
     }
 
-    /// CLOCK_BOOTTIME in milliseconds, for the age of history.
+    /// Makes a store in a data directory, which is created if it is missing: `stated.db`, `log/` and
+    /// `lock`, for this user alone.
     ///
-    /// Tests may replace it before the load.
-    package var clock: @Sendable () -> Int64 = { clinux_boottime_milliseconds() }
-
-    /// Which file of the store is missing or replaced, as a sentence; nil if none is.
-    ///
-    /// May be read on any thread.
-    package var fileFinding: String? { gauges.fileFinding }
-
-    private let isInUse = Atomic(false)
-
-    /// Runs `body`, which uses the store; ends the process if another thread uses it at the same
-    /// time.
-    ///
-    /// SQLite takes no locks here. Two threads in one connection would misplace pages, which no
-    /// check can repair. What was acknowledged survives the end of the process.
-    /// https://www.sqlite.org/threadsafe.html
-    func inTurn<R, E: Error>(_ body: () throws(E) -> R) throws(E) -> R {
-        precondition(
-            !isInUse.exchange(true, ordering: .acquiring),
-            "two threads use \(location.database) at once"
-        )
-        defer { isInUse.store(false, ordering: .releasing) }
-        return try body()
-    }
-
-    /// Makes a store in a data directory, which is created if it is missing: `stated.db`, its stamp
-    /// and `lock`, mode 0600.
-    ///
-    /// `history` is the retention.
-    ///
-    /// Nothing is opened until ``load(_:)``.
+    /// `history` is how much of the past it keeps. Nothing is opened until ``load(_:)``.
     public convenience init(directory: String, history: HistoryLimits = HistoryLimits()) {
-        self.init(location: StoreLocation(directory: directory), history: history)
+        var options = Options()
+        options.history = history
+        self.init(directory: directory, options)
     }
 
-    /// Makes a store in its own database file, in an existing directory; `<path>.lock` is its
-    /// owner's lock.
+    /// Makes a store in a database file of its own, in an existing directory, with its log in
+    /// `<path>-log/` and its owner's lock in `<path>.lock`.
     ///
-    /// `history` is the retention.
-    ///
-    /// Nothing is opened until ``load(_:)``.
+    /// The database has a change about a second later, so that `sqlite3` shows it. `history` is how much
+    /// of the past it keeps. Nothing is opened until ``load(_:)``.
     public convenience init(path: String, history: HistoryLimits = HistoryLimits()) {
-        self.init(location: StoreLocation(path: path), history: history)
+        var options = Options()
+        options.history = history
+        options.settling.age = 1_000_000_000
+        self.init(path: path, options)
     }
 
-    package convenience init(
-        directory: String,
-        logLimits: LogLimits,
-        history: HistoryLimits = HistoryLimits()
+    package convenience init(directory: String, _ options: Options) {
+        let location = StoreLocation(directory: directory)
+        self.init(location, log: location.logDirectory, options)
+    }
+
+    package convenience init(path: String, _ options: Options) {
+        let location = StoreLocation(path: path)
+        self.init(location, log: location.logDirectory, options)
+    }
+
+    package init(
+        _ location: StoreLocation,
+        log: String,
+        _ options: Options,
+        openFiles: @escaping @Sendable (String) throws(LogFileFailure) -> any LogFiles = {
+            (path) throws(LogFileFailure) in try LogDirectory(path)
+        }
     ) {
-        self.init(
-            location: StoreLocation(directory: directory),
-            logLimits: logLimits,
-            history: history
+        (self.location, logDirectory, self.options) = (location, log, options)
+        room = DiskRoom(
+            location.directory,
+            log: log,
+            DiskRoom.Settings(
+                history: options.history,
+                leastHistory: options.leastHistory,
+                reserveByteCount: options.reserveByteCount
+            )
         )
-    }
-
-    init(
-        location: StoreLocation,
-        logLimits: LogLimits = LogLimits(),
-        history: HistoryLimits = HistoryLimits()
-    ) {
-        self.location = location
-        self.logLimits = logLimits
-        settings = StateLock(Settings(history: history))
+        self.openFiles = openFiles
         deferrals = DeferralLog(path: location.deferrals, boot: BootIdentity.bytes())
     }
 
-    /// Appends all changes of the batch in one transaction, with one sync.
-    ///
-    /// - Throws: ``StateError`` with ``StateError/Code/noSpace`` if the disk or the log is full, or
-    ///   ``StateError/Code/readOnly``. Nothing was committed, unless the message begins with
-    ///   `outcome unknown`: then every later commit is refused until ``reopen(after:_:)``.
-    /// - Complexity: O(*n*) in the bytes of the changes, plus one write per 8 KiB page and one
-    ///   fdatasync.
-    public func commit(_ batch: borrowing CommitBatch) throws {
-        guard batch.changeCount > 0 || !batch.metadata.isEmpty else { return }
-        try commit(
-            changeCount: batch.changeCount,
-            metadata: batch.metadata,
-            pendingFileList: batch.pendingFileList
-        ) { try batch.forEachChange($0) }
+    // MARK: Settings, for any thread
+
+    /// How much of the past it keeps; applies within seconds.
+    package var history: HistoryLimits {
+        get { room.settings.history }
+        set { room.settings.history = newValue }
     }
 
-    /// Appends the changes that `source` provides, in one transaction.
-    ///
-    /// - Parameters:
-    ///   - changeCount: How many changes there are.
-    ///   - metadata: The metadata of the same commit, in order of revision.
-    ///   - pendingFileList: The change of the list of files that the commit may fail to reach.
-    ///   - source: Passes on the changes; their bytes are valid until it returns.
-    /// - Throws: What ``commit(_:)`` throws, and what `source` throws.
-    package func commit(
-        changeCount: Int,
-        metadata: [MetadataEntry] = [],
-        pendingFileList: PendingFileListChange = .keep,
-        _ source: ((borrowing StoredChange) throws -> Void) throws -> Void
-    ) throws {
-        try inTurn {
-            guard let open else { throw notOpen() }
-            try open.commit(
-                rowCount: changeCount,
-                metadata: metadata,
-                pendingFileList: pendingFileList,
-                source
+    /// How much of it a full disk leaves; nil: half.
+    package var leastHistory: HistoryLimits? {
+        get { room.settings.leastHistory }
+        set { room.settings.leastHistory = newValue }
+    }
+
+    /// What is kept of the disk for deletes and settling, besides the least that they take; applies
+    /// within seconds.
+    package var reserveByteCount: Int64 {
+        get { room.settings.reserveByteCount }
+        set { room.settings.reserveByteCount = newValue }
+    }
+
+    /// What the store takes, what settling has done, and what holds it up.
+    package var status: SettlingStatus { gauges.status.withLock { $0 } }
+
+    // MARK: The start
+
+    /// Opens the store, makes it if it is missing, checks it, and passes on the newest change of each
+    /// key, in the order of keys, and then what the log has behind them, in order.
+    public func load(_ receive: (borrowing StoredChange) -> Void) throws -> LoadedStore {
+        precondition(lock == nil, "\(location.database) is loaded already")
+        try location.prepare()
+        let lock = try OwnerLock(path: location.lock, for: location.database)
+        do {
+            return try load(lock, receive)
+        } catch let failure as SQLiteFailure {
+            throw StateError.cannotOpen(location.database, failure)
+        } catch let failure as LogFileFailure {
+            throw StateError(.storage, "\(logDirectory) cannot be opened: \(failure.sentence)")
+        }
+    }
+
+    /// Calls `body`, whose errors do not name the store.
+    private func namingLog<Result>(_ body: () throws -> Result) throws -> Result {
+        do { return try body() } catch let error as StateError {
+            throw StateError(error.code, "\(logDirectory): \(error.message)")
+        }
+    }
+
+    private func load(
+        _ lock: OwnerLock,
+        _ receive: (borrowing StoredChange) -> Void
+    ) throws -> LoadedStore {
+        // Order matters: where there is a directory for the log, there was a database.
+        if FileIdentity(path: location.database) == nil {
+            try requireNothing()
+            try SettledDatabase.create(at: location)
+        }
+        let files = try openFiles(logDirectory)
+        try giveUpSparesIfFull(files)
+        try lock.hold(location.database)
+        let database = try SettledDatabase(location, under: lock)
+        var (facts, texts) = try database.facts()
+        var loaded = LoadedStore(
+            epoch: facts.epoch,
+            revision: max(facts.revision, facts.leastRevision)
+        )
+        try readRows(database, facts, &loaded, receive)
+        if let former = facts.former, facts.life.number == 0 {
+            try namingLog { try StateLog.remove(former, from: files) }
+        }
+        var tail: LogTail
+        if try requireLog(files, facts) {
+            tail = try readLog(files, facts, &loaded, &texts, receive)
+        } else {
+            tail = try beginLog(database, &facts, above: loaded.revision, files)
+        }
+        let isCopy = FileIdentity(path: location.database) != facts.identity
+        if isCopy { try beginCopy(database, &facts, above: loaded.revision) }
+        loaded.epoch = facts.epoch
+        loaded.revision = max(loaded.revision, facts.leastRevision)
+        loaded.compacted = try takeFloors(&texts, facts, tail)
+        // Before the next life: until then it can be done again.
+        try recoverDeferred(tail, &loaded, &texts, receive)
+        beginLife(tail, database, &facts, ofCopy: isCopy)
+        deferrals.begin(UInt64(tail.withLog { $0.life.number }))
+        pendingFiles = texts.removeValue(forKey: Name.pendingFiles)
+        fileContainersText = texts.removeValue(forKey: Name.fileContainers)
+        loaded.metadata = texts
+        lastRevision = loaded.revision
+        let settler = makeSettler(database, facts, lock, files, tail)
+        settler.raise = { [unowned self] floors throws(StateError) in try raise(floors) }
+        let level = settler.look(trying: true)
+        settler.noteStatus()
+        (self.lock, self.tail, self.settler) = (lock, tail, settler)
+        settler.start()
+        if level < .ample, options.settling.hasThread { settler.askForRoom() }
+        fileCheck = FileCheck(
+            StoreFiles(
+                [location.log, location.database],
+                in: [location.directory, logDirectory],
+                others: { [tail] in tail.finding }
             )
-            gauges.note(open)
-        }
+        )
+        return loaded
     }
 
-    func notOpen() -> StateError {
-        StateError(.readOnly, "\(location.database) is not open: nothing was committed")
-    }
-
-    /// Moves the log into the database once it is long enough, and records the result.
-    ///
-    /// If there is nothing to do, this costs a comparison; otherwise a write for each page that
-    /// changed since the last time, and two syncs.
-    public func maintain() {
-        let status = inTurn { () -> StorageStatus? in
-            open?.maintainLog()
-            return open?.log.status
-        }
-        guard let status else { return }
-        let known = gauges.note(status)
-        if (status.checkpointFailure == nil) != (known.checkpointFailure == nil) {
-            reports.onCheckpoint(status.checkpointFailure)
-        }
-    }
-
-    /// Whether the log is long enough to be moved, or its status is not recorded yet.
-    public var needsMaintenance: Bool {
-        guard let open else { return false }
-        let need = compactionNeed
-        let isNew = need.isWorthwhile && !compactionGoal.wasWorthwhile
-        compactionGoal.wasWorthwhile = need.isWorthwhile
-        return open.isLogDue || need.isDue || isNew || gauges.storage != open.log.status
-    }
-
-    /// Sizes on disk, and what blocks a checkpoint.
-    public var status: StorageStatus { gauges.storage }
-}
-
-/// What the commit thread reports about the store, readable on any thread.
-final class StoreGauges: Sendable {
-    private let compacted = Atomic<Int64>(0)
-    private let rowCount = Atomic<Int64>(0)
-    private let backlogRowCount = Atomic<Int64>(0)
-    private let freeByteCount = Atomic<Int64>(0)
-    private let failure = StateLock<String?>(nil)
-    private let sizes = StateLock(StorageStatus())
-    private let files = StateLock<StoreFiles?>(nil)
-
-    /// Sizes on disk, and what blocks a checkpoint.
-    var storage: StorageStatus { sizes.withLock { $0 } }
-
-    /// Which file of the store is missing or replaced, as a sentence; nil if none is.
-    var fileFinding: String? { files.withLock { $0 }?.finding }
-
-    /// The amount of history.
-    var history: HistoryStatus {
-        HistoryStatus(
-            compacted: compacted.load(ordering: .relaxed),
-            rowCount: rowCount.load(ordering: .relaxed),
-            backlogRowCount: backlogRowCount.load(ordering: .relaxed),
-            freeByteCount: freeByteCount.load(ordering: .relaxed),
-            failure: failure.withLock { $0 }
+    private func makeSettler(
+        _ database: SettledDatabase,
+        _ facts: SettledFacts,
+        _ lock: OwnerLock,
+        _ files: any LogFiles,
+        _ tail: LogTail
+    ) -> Settler {
+        Settler(
+            database,
+            facts,
+            lock,
+            files,
+            tail,
+            pause,
+            options.settling,
+            room,
+            gauges,
+            reports
         )
     }
 
-    func note(_ store: OpenStore) {
-        compacted.store(store.sweep.compacted, ordering: .relaxed)
-        rowCount.store(store.progress.rowCount, ordering: .relaxed)
+    /// A start on a disk without any room takes what was prepared for later.
+    private func giveUpSparesIfFull(_ files: any LogFiles) throws {
+        let available = LogDirectory.availableByteCount(of: location.directory) ?? .max
+        guard available < DiskRoom.leastByteCount else { return }
+        try namingLog { try StateLog.removeSpares(from: files) }
     }
 
-    func note(backlogRowCount count: Int64) { backlogRowCount.store(count, ordering: .relaxed) }
-
-    func note(freeByteCount count: Int64) { freeByteCount.store(count, ordering: .relaxed) }
-
-    func note(_ files: StoreFiles) { self.files.withLock { $0 = files } }
-
-    /// - Returns: The status reported before.
-    @discardableResult
-    func note(_ status: StorageStatus) -> StorageStatus {
-        sizes.withLock { known in
-            defer { known = status }
-            return known
+    /// - Returns: From which revision on the past can be read.
+    private func takeFloors(
+        _ texts: inout [String: String],
+        _ facts: SettledFacts,
+        _ tail: LogTail
+    ) throws(StateError) -> Int64 {
+        let least = texts.removeValue(forKey: Name.floor) ?? "0"
+        let text = texts.removeValue(forKey: Name.floors) ?? ""
+        guard let revision = Int64(least), let found = HistoryFloors(text) else {
+            throw .damaged(location.database, "'\(Name.floors)' in meta is not valid")
+        }
+        floors.withLock { $0 = found }
+        return tail.withLog { [retention = room.retention] log in
+            log.retention = retention
+            log.leastFloor = max(facts.floor, revision)
+            return log.floor
         }
     }
 
-    func note(failure text: String?) { failure.withLock { $0 = text } }
+    /// Appends what the last process had deferred and the log has not.
+    ///
+    /// - Throws: ``StateError``, with the number of changes; what is left of them is unchanged.
+    private func recoverDeferred(
+        _ tail: LogTail,
+        _ loaded: inout LoadedStore,
+        _ texts: inout [String: String],
+        _ receive: (borrowing StoredChange) -> Void
+    ) throws {
+        var left = deferrals.left(by: UInt64(tail.withLog { $0.life.number }))
+        guard left.begin(after: loaded.revision) else {
+            return reports.finding(
+                "\(location.deferrals) does not continue \(location.database): what it has is lost"
+            )
+        }
+        deferred.hasAll = left.isWhole
+        guard let last = left.batches.last else { return }
+        let time = SystemClock.wallMilliseconds()
+        var largest = 0
+        for batch in left.batches { batch.read { largest = max(largest, $0.value?.count ?? 0) } }
+        do {
+            _ = try tail.append(at: time, wakingAt: .max, largestValue: largest) {
+                [batches = left.batches] line in
+                var coder = CommitCoder(at: time)
+                let uncarried = batches.flatMap { $0.code(in: &coder, carryingBelow: line) }
+                raiseFloors(without: uncarried, &coder)
+                return coder.commits
+            }
+        } catch {
+            let count = left.batches.reduce(0) { $0 + $1.changeCount }
+            throw StateError(
+                error.code,
+                "\(count) changes that the last run had not stored yet cannot be stored in "
+                    + "\(logDirectory): \(error.message)"
+            )
+        }
+        for batch in left.batches {
+            for entry in batch.read(receive) { texts[entry.name] = entry.text }
+        }
+        loaded.revision = max(loaded.revision, last.lastRevision)
+    }
+
+    private func requireNothing() throws(StateError) {
+        // The values are elsewhere: an empty store in their place would hide that.
+        if let left = location.unfinishedFiles.first(where: { FileIdentity(path: $0) != nil }) {
+            throw StateError(
+                .storage,
+                "\(left) is left of a restore or a salvage that was broken off: repeat "
+                    + "that into a new directory, or remove the file to begin an empty store"
+            )
+        }
+        guard access(logDirectory, F_OK) == 0 else { return }
+        throw StateError(
+            .corrupt,
+            "\(location.database) is missing, but its log is there: put it back, or use "
+                + "stated --salvage"
+        )
+    }
+
+    private func readRows(
+        _ database: SettledDatabase,
+        _ facts: SettledFacts,
+        _ loaded: inout LoadedStore,
+        _ receive: (borrowing StoredChange) -> Void
+    ) throws {
+        loading.begin(expecting: facts.rowCount)
+        let rowCount = try database.readAll { change in
+            loading.noteRow()
+            loaded.revision = max(loaded.revision, change.revision)
+            receive(change)
+        }
+        guard rowCount == facts.rowCount else {
+            throw StateError.damaged(
+                location.database,
+                "it has \(rowCount) rows; \(facts.rowCount) were written"
+            )
+        }
+    }
+
+    /// - Returns: False if the database was copied without its log, and has everything.
+    /// - Throws: ``StateError/Code/corrupt`` if the log is missing and has something that the database
+    ///   has not.
+    private func requireLog(_ files: any LogFiles, _ facts: SettledFacts) throws -> Bool {
+        let exists = try namingLog { try StateLog.exists(in: files) }
+        guard facts.life.number > 0, !exists else { return true }
+        guard facts.isClosed else {
+            throw StateError(
+                .corrupt,
+                "the log of \(location.database) is missing, and has its newest changes: put "
+                    + "\(logDirectory) back, or use stated --salvage"
+            )
+        }
+        return false
+    }
+
+    private func readLog(
+        _ files: any LogFiles,
+        _ facts: SettledFacts,
+        _ loaded: inout LoadedStore,
+        _ texts: inout [String: String],
+        _ receive: (borrowing StoredChange) -> Void
+    ) throws -> LogTail {
+        let start = LogStart(epoch: facts.log, place: facts.place)
+        var values = CommitValues()
+        let log = try namingLog {
+            try StateLog(files, options.log, from: start) { contents, time in
+                try CommitCoder.read(contents, at: time) { part in
+                    switch part {
+                    case .commit(let revision, _, _):
+                        loaded.revision = max(loaded.revision, revision)
+                    case .change(let change, _):
+                        // Frames that were written again after a failed sync are settled already.
+                        loading.noteRow()
+                        if change.revision > facts.revision { receive(change) }
+                        values.note(change.value?.count ?? 0)
+                    case .metadata(let name, let text): texts[name] = text
+                    }
+                }
+            }
+        }
+        guard [log.life.number, log.life.before].contains(facts.life.number) else {
+            throw StateError(
+                .corrupt,
+                "\(location.database) and \(logDirectory) are of different times: put back the one "
+                    + "that belongs to the other, or restore a backup"
+            )
+        }
+        return LogTail(log, settledUpTo: facts.place, largestValue: values.largestByteCount)
+    }
+
+    /// Begins another store that has the values and the log of this one, durably.
+    private func beginCopy(
+        _ database: SettledDatabase,
+        _ facts: inout SettledFacts,
+        above revision: Int64
+    ) throws {
+        guard revision <= RevisionReservation.largestRevision - 1 << 32 else {
+            throw StateError(
+                .storage,
+                "\(location.database): revision \(revision) is too close to the limit of 2^53"
+            )
+        }
+        facts.epoch = .random()
+        facts.leastRevision = revision + (1 << 32)
+        facts.identity = FileIdentity(path: location.database)
+        try database.write(facts)
+        try database.confirm(wholly: false)
+        _ = try database.checkpoint()
+        reports.finding(
+            "\(location.database) was copied or restored; continuing under a new epoch after "
+                + "revision \(facts.leastRevision)"
+        )
+    }
+
+    /// Begins another store that has the values of this one, whose log is not here, and an empty log.
+    private func beginLog(
+        _ database: SettledDatabase,
+        _ facts: inout SettledFacts,
+        above revision: Int64,
+        _ files: any LogFiles
+    ) throws -> LogTail {
+        let (rowCount, former) = (facts.rowCount, facts.log)
+        facts = SettledFacts(epoch: .random())
+        (facts.revision, facts.rowCount, facts.former) = (revision, rowCount, former)
+        facts.floor = revision + (1 << 32)
+        try beginCopy(database, &facts, above: revision)
+        let log = try namingLog {
+            try StateLog.remove(former, from: files)
+            return try StateLog(
+                files,
+                options.log,
+                from: LogStart(epoch: facts.log, place: .none),
+                after: facts.leastRevision
+            ) { _, _ in }
+        }
+        return LogTail(log, settledUpTo: .none)
+    }
+
+    /// From here on, a copy of the database or of the log that was made before does not fit.
+    private func beginLife(
+        _ tail: LogTail,
+        _ database: SettledDatabase,
+        _ facts: inout SettledFacts,
+        ofCopy isCopy: Bool
+    ) {
+        do {
+            let before = facts.life.number
+            // The original goes on, too: neither's log fits the other's database.
+            let step = isCopy ? UInt64.random(in: 1...1 << 32) : 1
+            try tail.withLog { (log) throws(StateError) in
+                let life = LogLife(number: max(log.life.number, before) + step, before: before)
+                try log.begin(life, at: SystemClock.wallMilliseconds())
+            }
+            facts.life = LogLife(number: tail.withLog { $0.life.number })
+            (facts.isClosed, facts.former) = (false, nil)
+            try database.write(facts)
+        } catch {
+            // A full disk, or another process that holds the write lock of the database: the log knows both
+            // lives.
+            reports.finding("\(location.database) is as the last process left it: \(error)")
+        }
+    }
+
+    // MARK: Commits
+
+    /// Appends all changes of the batch to the log in one frame, and makes it durable with one sync.
+    ///
+    /// - Throws: ``StateError`` with ``StateError/Code/noSpace`` if the disk is full; nothing was committed.
+    ///   ``StateError/Code/readOnly``, with a message that begins with `outcome unknown`, if no other file
+    ///   can be written either: ``reopen(after:_:)`` decides what became of it.
+    /// - Complexity: O(*n*) in the bytes of the changes, a write of whole blocks of 4 KiB and one fdatasync.
+    public func commit(_ batch: borrowing CommitBatch) throws {
+        guard batch.changeCount > 0 || !batch.metadata.isEmpty else { return }
+        let time = SystemClock.wallMilliseconds()
+        let carriedLimit = room.carriedByteLimit
+        try append(CommitValues(batch), at: time) { line in
+            var coder = CommitCoder(at: time)
+            let uncarried = coder.append(batch, carryingBelow: line, upTo: carriedLimit)
+            switch batch.pendingFileList {
+            case .keep: break
+            case .set(let text): coder.append(metadata: Name.pendingFiles, text)
+            case .remove: coder.append(metadata: Name.pendingFiles, nil)
+            }
+            raiseFloors(without: uncarried, &coder)
+            return coder.commits
+        }
+        lastRevision = max(lastRevision, batch.lastRevision)
+    }
+
+    /// Called with the lock of the log, as ``raise(_:)`` is: so the last text has all of them.
+    private func raiseFloors(without uncarried: [UncarriedChange], _ coder: inout CommitCoder) {
+        guard !uncarried.isEmpty else { return }
+        let highest = uncarried.reduce(0) { max($0, $1.revision) }
+        let text = floors.withLock {
+            $0.raise(keys: uncarried.map(\.key), to: highest)
+            return $0.text
+        }
+        coder.append(metadata: Name.floors, text)
+    }
+
+    /// Nobody may ask for what rules do not keep from now on, durably.
+    private func raise(_ raised: HistoryFloors) throws(StateError) {
+        guard let tail else { return }
+        let time = SystemClock.wallMilliseconds()
+        let compacted = tail.withLog { $0.floor }
+        _ = try tail.append(at: time, wakingAt: .max, largestValue: 0) { _ in
+            var coder = CommitCoder(at: time)
+            let text = floors.withLock {
+                $0.raise(to: raised)
+                $0.drop(through: compacted)
+                return $0.text
+            }
+            coder.append(metadata: Name.floors, text)
+            return coder.commits
+        }
+    }
+
+    private func append(
+        _ values: CommitValues = CommitValues(),
+        at time: Int64,
+        encoding encode: (_ carryLine: Int64) -> CodedCommits
+    ) throws {
+        guard let tail, let settler else {
+            throw StateError(
+                .readOnly,
+                "\(location.database) is not open: nothing was committed"
+            )
+        }
+        if let loss { throw loss }
+        let limit = options.settling.logByteCount
+        var byteCount = 0
+        let isNew = try makingRoom { () throws(StateError) in
+            try settler.admit(values)
+            return try tail.append(
+                at: time,
+                wakingAt: limit,
+                largestValue: values.largestByteCount
+            ) {
+                let contents = encode($0)
+                byteCount = contents.bytes.count
+                return contents
+            }
+        }
+        if isNew { settler.wake() }
+        settler.look(after: byteCount)
+        // A commit to files that were removed or replaced meanwhile is not acknowledged.
+        guard let finding = fileCheck?.findingAfterCommit() else { return }
+        let lost = StateError(.readOnly, "\(StateError.unknownOutcome): \(finding)")
+        loss = lost
+        throw lost
+    }
+
+    /// Decides what became of a commit of unknown outcome.
+    @discardableResult
+    public func reopen(
+        after revision: Int64,
+        _ receive: (borrowing StoredChange) -> Void
+    ) throws -> [String: String] {
+        guard let tail else {
+            throw StateError(.storage, "\(location.database) is not open")
+        }
+        var texts: [String: String] = [:]
+        let decided: (contents: [UInt8], time: Int64)?
+        if loss == nil {
+            decided = try makingRoom { () throws(StateError) in try tail.decideUnknown() }
+        } else {
+            // The files have their names again, and the commit is in them.
+            if let finding = fileCheck?.files.finding { throw StateError(.storage, finding) }
+            (loss, decided) = (nil, tail.lastFrame)
+        }
+        guard let last = decided else { return texts }
+        try last.contents.withUnsafeBytes { contents in
+            try CommitCoder.read(contents, at: last.time) { part in
+                switch part {
+                case .commit: break
+                case .change(let change, _): if change.revision > revision { receive(change) }
+                case .metadata(let name, let text): texts[name] = text
+                }
+            }
+        }
+        return texts
+    }
+
+    /// Calls `body` as ``Settler/makingRoom(until:_:_:)`` does, for as long as a failure is worth waiting
+    /// for.
+    private func makingRoom<Result>(
+        _ body: () throws(StateError) -> Result
+    ) throws(StateError) -> Result {
+        guard let settler else { return try body() }
+        let deadline = options.log.now() + options.log.patience
+        return try settler.makingRoom(until: deadline, options.log, body)
+    }
+
+    /// Does nothing: a thread settles the log.
+    public func maintain() {}
+
+    /// False.
+    public var needsMaintenance: Bool { false }
+
+    /// Settles everything that is durable in the log now; only without a thread for that.
+    package func settle() throws(StateError) {
+        precondition(!options.settling.hasThread, "a thread settles this store")
+        try settler?.settle()
+    }
+
+    /// The rows, for a reader on any thread.
+    func openRows() throws -> SettledRows {
+        guard let lock else { throw StateError(.storage, "\(location.database) is not open") }
+        return try SettledRows(location, under: lock)
+    }
+
+    /// Which file of the store is missing or replaced, as a sentence; nil if none is.
+    ///
+    /// May be read on any thread between load and close.
+    package var fileFinding: String? { fileCheck?.files.finding }
+
+    /// Settles everything, so that the database alone has the store, and releases the lock.
+    ///
+    /// If that fails, it is left as after a crash: the next start reads the log.
+    public func close() {
+        guard let settler else { return }
+        settler.end()
+        defer { (self.settler, tail, lock, fileCheck) = (nil, nil, nil, nil) }
+        deferred.left = deferrals.leftAtTheEnd
+        defer { if deferred.left == .nothing { deferrals.end() } }
+        lossAtClose = fileFinding.map {
+            "\($0); what only this process has is lost unless statectl backup saved it"
+        }
+        guard lossAtClose == nil else { return }
+        do { try settler.close(at: SystemClock.wallMilliseconds()) } catch {
+            reports.finding("\(location.database) was left unsettled: \(error.message)")
+        }
+    }
+
+    /// A store that is released without ``close()`` is as after a crash.
+    deinit { settler?.end() }
+}
+
+extension SQLiteBacking: PendingFileListBacking {
+    package func takePendingFileList() -> String? {
+        defer { pendingFiles = nil }
+        return pendingFiles
+    }
+
+    package func fileContainers() throws -> String? { fileContainersText }
+
+    package func setFileContainers(_ text: String?) throws {
+        try write(Name.fileContainers, text)
+        fileContainersText = text
+    }
+
+    package func setPendingFileList(_ text: String?) throws { try write(Name.pendingFiles, text) }
+
+    /// Writes metadata of the store in a frame of its own.
+    fileprivate func write(_ name: String, _ text: String?) throws {
+        let time = SystemClock.wallMilliseconds()
+        var coder = CommitCoder(at: time)
+        coder.begin(lastRevision, at: time, cause: Bytes(start: nil, count: 0))
+        coder.append(metadata: name, text)
+        try append(at: time) { [commits = coder.commits] _ in commits }
+    }
+
+    /// Writes from which revision on the past may be asked for, durably.
+    func writeFloor(_ floor: Int64) throws { try write(Name.floor, "\(floor)") }
 }

@@ -1,40 +1,39 @@
+import Glibc
 import StateEngine
+import StateLog
+import StateModel
 import StateSQLite
 import StateSystem
 
-/// Copies the intact rows of a damaged store into a new one, and reports the others; the damaged
-/// store is only read.
+/// Copies what is whole of a damaged store into a new one, and reports what is missing; the
+/// damaged store is only read.
 ///
-/// The new store has another epoch and its revisions rise by 2^32, like those of a copy: lost
-/// changes may have been acknowledged. Rows keep their revisions. If the newest row of a key is
-/// lost, the newest intact row is used; if anything is lost, history before it is not available
+/// The new store has another epoch and its revisions rise by 2^32, like those of a copy: lost changes
+/// may have been acknowledged. Changes keep their revisions. Of each key the newest whole version
+/// counts, whether a row has it or the log; if anything is lost, history before it is not available
 /// (`COMPACTED`).
 ///
-/// Frames of the log behind a damaged frame are read too (``LogPages``). If the stamp of the store
-/// says that more was acknowledged than is found, that is a loss.
-///
-/// The pages are read one by one, not by SQLite, which needs an intact header and intact pages on
-/// the way to each row. The checksum in each row makes that simple. See ``FoundHistory``.
+/// Rows are read by SQL (``StoreRemains``), frames of the log one by one (``LogRemains``), also behind
+/// others that are damaged. What is lost is known from the number of rows, from what segments say of
+/// each other and of their contents, and from changes that name those before them.
 package struct StoreSalvage {
     /// The result.
     package struct Summary: Hashable, Sendable {
-        /// Rows in the new store.
+        /// Changes in the new store.
         package var rowCount: Int64
         /// Keys with a value.
         package var entryCount: Int
         /// Revisions of the new store continue above this one.
         package var revision: Int64
-        /// Whether every row and all metadata of the damaged store were intact.
+        /// Whether everything in the damaged store was intact, metadata, too.
         package var isWhole: Bool
-        /// Whether every row was intact.
+        /// Whether every row and every change of the log was intact.
         package var hasAllRows: Bool
-        /// Rows that are lost.
+        /// Rows and changes that are lost.
         package var lostRowCount: Int64
-        /// Whether the number of rows in the damaged store is known; otherwise more may be lost.
+        /// Whether it is known how many there were; otherwise more may be lost.
         package var isCounted: Bool
         /// Lost metadata entries: the positions of handlers.
-        ///
-        /// Those on unreadable pages are not counted.
         package var lostMetadataCount: Int
     }
 
@@ -47,7 +46,7 @@ package struct StoreSalvage {
     ///   - store: The data directory of the damaged store, or a store that is a single file.
     ///   - target: The directory of the new store, which is created if it is missing.
     ///   - report: Called for each loss, with a sentence.
-    ///   - progress: Called periodically with the number of rows copied so far.
+    ///   - progress: Called periodically with the number of rows read so far.
     package init(
         store: String,
         target: String,
@@ -66,112 +65,121 @@ package struct StoreSalvage {
     ///   ``StateError/Code/newerFormat``, ``StateError/Code/corrupt`` if it contains nothing to
     ///   salvage, ``StateError/Code/storage`` if `target` has a store already, or cannot be
     ///   written.
-    /// - Complexity: O(*n*) in the bytes of the store; memory for each row's place and each key.
+    /// - Complexity: O(*n*) in the bytes of the store, which is read twice; memory for a segment of the
+    ///   log, and for the place and the key of each change in it.
     package func run() throws -> Summary {
         try source.requireFiles()
         if let owner = try OwnerLock.owner(path: source.lock, of: source.database) {
             throw StateError(.locked, "\(source.database) is owned by \(owner); stop it first")
         }
-        let footprints = ObservedStore.footprints(of: source)
-        let stamp = StoreStamp(reading: source.stamp)
-        let acknowledged = stamp.acknowledged
-        let found = FoundHistory(
-            try StorePages(source, acknowledged: acknowledged.log?.position)
-        )
-        try requireStore(found)
-        let generation = found.map.meta.values[.generation].flatMap(UInt64.init)
-        var losses = LossReport(
-            found,
-            acknowledged: stamp.mayBeOf(generation: generation)
-                ? acknowledged : AcknowledgedCommit()
-        )
+        let hasDatabase = FileIdentity(path: source.database) != nil
+        guard hasDatabase || access(source.logDirectory, F_OK) == 0 else {
+            throw StateError(
+                .storage,
+                "there is no store at \(source.database): \(lastSystemError())"
+            )
+        }
+        let before = footprints
         let store = try NewStore(directory: target)
-        try copy(found, to: store, &losses)
-        try copyDeferred(by: generation, behind: found, to: store, &losses)
-        try store.finish(
-            compacted: losses.wholeFrom,
-            leastRevision: losses.leastRevision,
-            floors: found.map.floors,
-            // A copy of a cluster that lacks rows must be compared.
-            metadata: found.map.meta.metadata.filter { $0.key != MirrorPosition.metadataName }
-        ) {
-            guard ObservedStore.footprints(of: source) == footprints,
-                try OwnerLock.owner(path: source.lock, of: source.database) == nil
-            else { throw changed }
+        let rows =
+            hasDatabase
+            ? try StoreRemains(
+                source,
+                scratch: store.scratch,
+                recovering: SQLiteShell.recover,
+                progress
+            ) : nil
+        let log = try openLog(rows)
+        var losses = StoreLosses(rows, database: source.database)
+        try losses.survey(log, directory: source.logDirectory)
+        guard losses.hasAnything else {
+            throw StateError(
+                .corrupt,
+                "\(source.database) contains nothing to salvage: neither a row nor a change in its "
+                    + "log is intact"
+            )
+        }
+        try copy(rows, log, losses, to: store)
+        guard footprints == before,
+            try OwnerLock.owner(path: source.lock, of: source.database) == nil
+        else {
+            throw StateError(
+                .storage,
+                "\(source.database) was changed by another process; try again"
+            )
+        }
+        let loaded = try store.open { losses.noteServed($0) }
+        let found = try store.check(progress)
+        guard loaded.revision == losses.leastRevision else {
+            throw StateError(.corrupt, "the new store continues after revision \(loaded.revision)")
         }
         try store.keep()
         for line in losses.lines() { report(line) }
-        return Summary(found, losses)
+        return Summary(
+            rowCount: found.rowCount,
+            entryCount: found.entryCount,
+            revision: losses.leastRevision,
+            isWhole: losses.isEmpty && losses.lostMetadata.isEmpty,
+            hasAllRows: losses.isEmpty,
+            lostRowCount: losses.lostRowCount,
+            isCounted: losses.isCounted,
+            lostMetadataCount: losses.lostMetadata.count
+        )
     }
 
-    /// Copies the intact rows.
+    private func openLog(_ rows: StoreRemains?) throws(StateError) -> LogRemains? {
+        guard access(source.logDirectory, F_OK) == 0 else { return nil }
+        // It is that of the store that this one was copied from.
+        if rows?.known?.isNewCopy ?? false { return nil }
+        let files: LogDirectory
+        do throws(LogFileFailure) {
+            files = try LogDirectory(reading: source.logDirectory)
+        } catch {
+            throw StateError(
+                .storage,
+                "\(source.logDirectory) cannot be opened: \(error.sentence)"
+            )
+        }
+        let known = rows?.known
+        return try LogRemains(files, of: known?.log, from: known?.place ?? .none)
+    }
+
     private func copy(
-        _ found: FoundHistory,
-        to store: NewStore,
-        _ losses: inout LossReport
+        _ rows: StoreRemains?,
+        _ log: LogRemains?,
+        _ losses: StoreLosses,
+        to store: NewStore
     ) throws {
-        for (index, row) in found.rows.enumerated() {
-            guard let record = found.record(of: row) else { throw changed }
-            let isWhole = record.withUnsafeBytes { bytes -> Bool in
-                guard let change = StoredRecord.wholeRow(bytes) else { return false }
-                losses.note(change)
-                return true
-            }
-            guard isWhole else { throw changed }
-            try store.append(record)
-            if index % 4_096 == 0 { progress(Int64(index)) }
+        let base = losses.wholeFrom
+        let draft = try store.makeDraft(base: base)
+        try rows?.readRows { change in
+            if change.revision <= base { try draft.put(change) }
         }
-    }
-
-    /// Copies what the last process had deferred when it ended, and is not among the rows.
-    private func copyDeferred(
-        by generation: UInt64?,
-        behind found: FoundHistory,
-        to store: NewStore,
-        _ losses: inout LossReport
-    ) throws {
-        let last = found.rows.last?.place.revision ?? 0
-        let log = DeferralLog(path: source.deferrals, boot: BootIdentity.bytes())
-        for batch in log.left(by: generation).batches where batch.lastRevision > last {
-            batch.read { losses.note(deferred: $0) }
-            try store.append(rowCount: batch.changeCount) { append throws(SQLiteFailure) in
-                _ = try batch.read(append)
+        try losses.forEachChange(log) { change, link throws(StateError) in
+            if change.revision > base {
+                try draft.append(change, link)
+            } else if losses.isSettled(change.revision) {
+                try draft.remember(change)
+            } else {
+                try draft.put(change)
             }
         }
-    }
-
-    /// If `meta` is intact it is believed, because a flipped bit in the header looks like another
-    /// format.
-    private func requireStore(_ found: FoundHistory) throws(StateError) {
-        if let format = found.map.number(.format), format > HistorySchema.formatVersion {
-            throw StateError(
-                .newerFormat,
-                "\(source.database) has format \(format); this program reads formats up to "
-                    + "\(HistorySchema.formatVersion)"
+        try draft.finish(
+            StoreDraft.Ending(
+                leastRevision: losses.leastRevision,
+                floors: losses.floors,
+                // A copy of a cluster that lacks rows must be compared.
+                metadata: losses.metadata.filter { $0.key != MirrorPosition.metadataName }
             )
-        }
-        guard !found.rows.isEmpty || !found.map.meta.values.isEmpty else {
-            throw StateError(
-                .corrupt,
-                "\(source.database) contains nothing to salvage: no row of a history is intact"
-            )
-        }
+        )
     }
 
-    private var changed: StateError {
-        StateError(.storage, "\(source.database) was changed by another process; try again")
-    }
-}
-
-extension StoreSalvage.Summary {
-    fileprivate init(_ found: FoundHistory, _ losses: LossReport) {
-        rowCount = Int64(found.rows.count) + losses.deferredCount
-        entryCount = losses.entryCount
-        revision = losses.leastRevision
-        isWhole = losses.isEmpty && found.map.meta.hasAllMetadata
-        hasAllRows = losses.isEmpty
-        lostRowCount = losses.lostRowCount
-        isCounted = losses.isCounted
-        lostMetadataCount = found.map.meta.lostMetadata.count
+    /// What changes with the contents of the files.
+    private var footprints: [ObservedStore.Footprint?] {
+        let directory = source.logDirectory
+        let names =
+            (try? LogDirectory(reading: directory)).flatMap { try? $0.names() }?.sorted() ?? []
+        return ObservedStore.footprints(of: source)
+            + names.map { ObservedStore.Footprint(path: directory + "/" + $0) }
     }
 }

@@ -179,6 +179,20 @@ extension Moment {
     }
 }
 
+extension Moment {
+    /// From which revision on a compaction to it keeps the history: 0 if more than that is gone already.
+    func firstKept(_ client: Client) throws(StateError) -> Int64 {
+        do throws(StateError) {
+            if let revision = try revision(client) { return revision }
+            // The newest revision may have a later time than now, if somebody has set the clock back.
+            return try client.revision(at: 1 << 52)
+        } catch {
+            guard error.code == .compacted else { throw error }
+            return 0
+        }
+    }
+}
+
 extension Invocation {
     /// The value of the option as a revision or a time; nil if it was not given.
     func moment(_ option: String) throws(Failure) -> Moment? {

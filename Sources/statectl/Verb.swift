@@ -237,9 +237,9 @@ final class Verb: Sendable {
             Statectl.reset
         ),
         Verb(
-            "compact [--to REV] [--shrink] [--json]",
+            "compact [--to REV|TIME] [--shrink] [--json]",
             0...0,
-            ["--to REV", "--shrink"],
+            ["--to REV|TIME", "--shrink"],
             Help.compact,
             Statectl.compact
         ),

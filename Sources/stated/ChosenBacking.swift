@@ -50,47 +50,57 @@ struct ChosenBacking {
         _ configuration: Configuration,
         _ log: Log
     ) -> ChosenBacking {
-        let sqlite = SQLiteBacking(directory: directory, history: configuration.history)
-        sqlite.reports.onCheckpoint = { failure in
+        var options = SQLiteBacking.Options()
+        options.history = configuration.history
+        options.reserveByteCount = Int64(configuration.limits[.reserveBytes])
+        let store = SQLiteBacking(directory: directory, options)
+        store.reports.finding = { log.write(.warning, .storeFinding, $0) }
+        store.reports.failure = { failure in
             log.write(
-                failure: failure.map {
-                    "checkpoint failed, the write-ahead log keeps growing: \($0)"
-                },
-                .checkpointFailed,
-                orEnd: "checkpoints succeed again",
-                .checkpointRestored
+                failure: failure.map { "settling failed, the log keeps growing: \($0)" },
+                .settlingFailed,
+                orEnd: "settling succeeds again",
+                .settlingRestored
             )
         }
-        sqlite.reports.onFinding = { log.write(.warning, .storeFinding, $0) }
-        sqlite.reserveByteCount = Int64(configuration.limits[.reserveBytes])
         return ChosenBacking(
-            backing: sqlite,
+            backing: store,
             name: directory,
-            loading: sqlite.loading,
-            report: { [("data", directory)] + report(of: sqlite) },
+            loading: store.loading,
+            report: { [("data", directory)] + report(of: store) },
             keep: { history, reserveByteCount in
-                sqlite.history = history
-                sqlite.reserveByteCount = Int64(reserveByteCount)
+                store.history = history
+                store.reserveByteCount = Int64(reserveByteCount)
             },
-            loss: { sqlite.reports.lossAtClose }
+            loss: { store.lossAtClose }
         )
     }
 
-    private static func report(of sqlite: SQLiteBacking) -> [(String, String)] {
-        let status = sqlite.status
-        let history = sqlite.historyStatus
-        let seconds = sqlite.compactionPauseSeconds
+    private static func report(of store: SQLiteBacking) -> [(String, String)] {
+        let status = store.status
+        let seconds = (store.pauseMilliseconds + 999) / 1_000
         let pause =
             "a backup is being made; it ends in \(seconds) s if its client has stopped reading"
-        return [
+        let settledAt = status.last?.time ?? 0
+        let settlingMicroseconds = (status.last?.nanoseconds ?? 0) / 1_000
+        var fields: [(String, String)] = [
             ("database_bytes", "\(status.databaseByteCount)"),
-            ("free_bytes", "\(history.freeByteCount)"),
+            ("free_bytes", "\(status.freeByteCount)"),
             ("log_bytes", "\(status.logByteCount)"),
-            ("history_rows", "\(history.rowCount)"),
-            ("history_backlog", "\(history.backlogRowCount)"),
-            ("compaction", history.failure ?? "ok"),
-            ("checkpoint", status.checkpointFailure ?? "ok"),
-            ("store", sqlite.fileFinding ?? "ok"),
-        ] + (seconds > 0 ? [("compaction_pause", pause)] : [])
+            ("log_segments", "\(status.segments.count)"),
+            ("unsettled_bytes", "\(status.unsettledByteCount)"),
+            ("settled_revision", "\(status.settledRevision)"),
+            ("settled_at", "\(settledAt)"),
+            ("settle_microseconds", "\(settlingMicroseconds)"),
+            ("segments_reused", "\(status.segments.reusedCount)"),
+            ("segments_dropped", "\(status.segments.droppedCount)"),
+            ("segments_replaced", "\(status.segments.replacedCount)"),
+            ("segments_rewritten", "\(status.segments.rewrittenCount)"),
+            ("carried_bytes", "\(status.carriedByteCount)"),
+            ("settling", status.failure ?? "ok"),
+            ("store", store.fileFinding ?? "ok"),
+        ]
+        if seconds > 0 { fields.append(("compaction_pause", pause)) }
+        return fields
     }
 }

@@ -68,15 +68,18 @@ struct StartValues {
     /// Sets what another daemon kept in `directory` before this store could be reached, in one
     /// commit, and then removes that store.
     func adopt(_ directory: String) {
-        let endings = ["", "-wal", "-shm", "-mark", "-reserve"]
-        let files = endings.map { "\(directory)/stated.db\($0)" }
-        guard access(files[0], F_OK) == 0 else { return }
+        let store = StoreLocation(directory: directory)
+        // An adoption that was broken off while it removed the store.
+        if access(store.adopted, F_OK) == 0 { store.removeAdopted() }
+        guard access(store.database, F_OK) == 0 else { return }
         do throws(StateError) {
             let early = try LocalKeyspace(backing: SQLiteBacking(directory: directory))
             let (name, values) = ("\(early.epoch)", StartValues.values(of: early))
             early.close()
             let count = isAdopted(name) ? 0 : try set(values, [(StartValues.adopted, name)])
-            for file in files { unlink(file) }
+            // Order matters: from here on, nobody takes it for a store.
+            rename(store.database, store.adopted)
+            store.removeAdopted()
             log.write(
                 .info,
                 .earlySet,
@@ -176,5 +179,19 @@ struct StartValues {
             // Its message has the value, which may be a secret.
             throw StateError(.rejected, "a rule refuses the value of key '\(new.key)'")
         }
+    }
+}
+
+extension StoreLocation {
+    /// The name of the database while its store is removed.
+    fileprivate var adopted: String { database + ".adopted" }
+
+    /// Removes the store, the renamed database last.
+    fileprivate func removeAdopted() {
+        for name in (try? ConfigurationLayers.names(in: logDirectory)) ?? [] {
+            unlink("\(logDirectory)/\(name)")
+        }
+        rmdir(logDirectory)
+        for file in [log, logIndex, deferrals, adopted] { unlink(file) }
     }
 }

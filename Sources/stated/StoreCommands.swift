@@ -16,9 +16,7 @@ enum StoreCommands {
     ) throws(StateError) -> Bool {
         let progress = Progress("checked")
         let summary = try progress.during {
-            StoreLocation(existing: store).isSettled
-                ? try SettledCheck(store: store, report: print, progress: progress.show).run()
-                : try StoreCheck(store: store, report: print, progress: progress.show).run()
+            try StoreCheck(store: store, report: print, progress: progress.show).run()
         }
         let count = summary.findingCount
         if count > StoreCheck.findingLimit { print("and \(count - StoreCheck.findingLimit) more") }
@@ -47,11 +45,7 @@ enum StoreCommands {
         let progress = Progress("copied")
         let (report, show) = (print, progress.show as (Int64) -> Void)
         let summary = try progress.during {
-            StoreLocation(existing: store).isSettled
-                ? try SettledSalvage(store: store, target: target, report: report, progress: show)
-                    .run()
-                : try StoreSalvage(store: store, target: target, report: report, progress: show)
-                    .run()
+            try StoreSalvage(store: store, target: target, report: report, progress: show).run()
         }
         let found = found(summary.rowCount, summary.entryCount, summary.revision)
         let verdict =

@@ -18,16 +18,11 @@ struct CopiedStoreTests {
     /// How an older copy comes back, as a person would type it; `$D` is the data directory, `$B` the backup.
     enum Restore: String, CaseIterable {
         case directory = #"rm -rf "$D"; cp -a "$B" "$D""#
-        case filesOfTheirOwn = #"rm -f "$D"/*; cp -a "$B"/. "$D""#
-        case databaseAlone = #"cp -a "$B"/stated.db "$D"/stated.db; rm -f "$D"/stated.db-*"#
-        case intoTheSameFile =
-            #"cat "$B"/stated.db > "$D"/stated.db; rm -f "$D"/stated.db-wal "$D"/stated.db-shm"#
-        case databaseAndLogIntoTheSameFiles = #"""
-            cat "$B"/stated.db > "$D"/stated.db; rm -f "$D"/stated.db-wal "$D"/stated.db-shm
-            if test -e "$B"/stated.db-wal; then cat "$B"/stated.db-wal > "$D"/stated.db-wal; fi
-            """#
+        case filesOfTheirOwn = #"rm -rf "$D"/*; cp -a "$B"/. "$D""#
+        case databaseAlone =
+            #"rm -rf "$D"/log "$D"/stated.db-*; cp -a "$B"/stated.db "$D"/stated.db"#
         case renamedOver =
-            #"cp "$B"/stated.db "$D"/new; rm -f "$D"/stated.db-wal "$D"/stated.db-shm; mv "$D"/new "$D"/stated.db"#
+            #"rm -rf "$D"/log "$D"/stated.db-*; cp "$B"/stated.db "$D"/new; mv "$D"/new "$D"/stated.db"#
     }
 
     /// The directory of a daemon, and where backups go.
@@ -110,7 +105,7 @@ struct CopiedStoreTests {
         try expectAnother(stage, restore.rawValue, end)
     }
 
-    @Test(arguments: Restore.allCases, End.allCases)
+    @Test(arguments: [Restore.directory, .filesOfTheirOwn], End.allCases)
     func `a copy that was made while the daemon ran is another store`(
         restore: Restore,
         end: End
@@ -119,6 +114,20 @@ struct CopiedStoreTests {
         try stage.write(20, 1)
         try stage.shell(#"cp -a "$D" "$B""#)
         try expectAnother(stage, restore.rawValue, end)
+    }
+
+    @Test func `a copy of the whole directory has the history, too`() throws {
+        let stage = try Stage()
+        let told = try stage.write(20, 1)
+        try stage.write(20, 2)
+        try stage.daemon.stop()
+        try stage.shell(#"cp -a "$D" "$B"; rm -rf "$D"; mv "$B" "$D""#)
+        try stage.daemon.start()
+        let client = try stage.daemon.connect()
+        #expect(try client.history(of: "key/0", limit: 100).count == 6)
+        #expect(try client.entry(for: "key/0", at: told)?.value == [1])
+        #expect(try client.set([3], for: "key/0").revision > told + 1 << 32)
+        #expect(try client.history(of: "key/0", limit: 100).count == 7)
     }
 
     /// Writes more, ends, restores and starts: nothing is mistaken for what was told.
@@ -161,93 +170,115 @@ struct CopiedStoreTests {
         try stage.daemon.stop()
         try stage.shell(#"cp -a "$D" "$B""#)
         try stage.daemon.start()
-        for _ in 0..<2 { try expectAnother(stage, Restore.intoTheSameFile.rawValue, .stopped) }
+        var epochs: Set<String> = [try stage.identity().epoch]
+        for number in 1...3 {
+            try stage.daemon.stop()
+            try stage.shell(Restore.directory.rawValue)
+            try stage.daemon.start()
+            #expect(epochs.insert(try stage.identity().epoch).inserted)
+            #expect(try stage.daemon.connect().value(for: "key/0") == [1])
+            try stage.write(10 * number, 2)
+        }
+    }
+
+    @Test func `a store whose log is gone after a clean stop is another store`() throws {
+        let stage = try Stage()
+        let told = try stage.write(15, 2)
+        let before = try stage.identity()
+        try stage.daemon.stop()
+        try stage.shell(#"rm -r "$D"/log"#)
+        try stage.daemon.start()
+        let after = try stage.identity()
+        #expect(after.epoch != before.epoch && after.revision > told)
+        #expect(try stage.daemon.connect().value(for: "key/0") == [2])
+    }
+
+    // MARK: Refused
+
+    /// The error of a start; what is in the directory stays as it is.
+    private func expectRefusal(_ stage: Stage, _ words: String...) throws {
+        let arguments = ["--socket", stage.daemon.directory.path(of: "s2")]
+        let start = try runCommand(
+            builtProgram("stated"),
+            arguments + ["--data", stage.daemon.dataPath]
+        )
+        #expect(start.exitCode == 5, "\(start)")
+        for word in words { #expect(start.errorText.contains(word), "\(start)") }
+    }
+
+    @Test func `a store whose log is gone after a kill is refused until that is put back`() throws {
+        let stage = try Stage()
+        let told = try stage.write(15, 2)
+        let before = try stage.identity()
+        stage.daemon.kill()
+        try stage.shell(#"mv "$D"/log "$B""#)
+        try expectRefusal(stage, "the log of \(stage.daemon.dataPath)/stated.db is missing")
+        try stage.shell(#"rm -rf "$D"/log; mv "$B" "$D"/log"#)
+        try stage.daemon.start()
+        #expect(try stage.identity() == (before.epoch, told))
     }
 
     @Test(arguments: End.allCases)
-    func `a store whose log is gone is another store`(end: End) throws {
+    func `a database of an earlier life beside the log of today is refused, and the reverse`(
+        end: End
+    ) throws {
         let stage = try Stage()
+        try stage.write(20, 1)
+        try stage.daemon.stop()
+        try stage.shell(#"cp -a "$D" "$B""#)
+        try stage.daemon.start()
+        let told = try stage.write(15, 2)
+        try stage.end(end)
+        try stage.daemon.start()
+        let before = try stage.identity()
+        try stage.end(end)
+        try stage.shell(#"cp -a "$D" "$D"-today"#)
+        let data = stage.daemon.dataPath
+        try stage.shell(#"rm -f "$D"/stated.db-*; cat "$B"/stated.db > "$D"/stated.db"#)
+        try expectRefusal(stage, "\(data)/stated.db and \(data)/log are of different times")
+        try stage.shell(
+            #"""
+            cat "$D"-today/stated.db > "$D"/stated.db
+            if test -e "$D"-today/stated.db-wal; then cat "$D"-today/stated.db-wal > "$D"/stated.db-wal; fi
+            for f in "$D"/log/*; do rm "$f"; done; cp -a "$B"/log/. "$D"/log
+            """#
+        )
+        try expectRefusal(stage, "\(data)/log")
+        try stage.shell(#"for f in "$D"/log/*; do rm "$f"; done; cp -a "$D"-today/log/. "$D"/log"#)
+        try stage.daemon.start()
+        #expect(try stage.identity() == (before.epoch, told))
+    }
+
+    @Test func `a database of a moment ago loses nothing: the log has what came since`() throws {
+        let stage = try Stage()
+        try stage.write(20, 1)
+        try stage.shell(#"cp -a "$D" "$B""#)
         let before = try stage.identity()
         let told = try stage.write(15, 2)
         stage.daemon.kill()
-        try stage.shell(#"rm "$D"/stated.db-wal; rm -f "$D"/stated.db-shm"#)
-        try stage.daemon.start()
-        let after = try stage.identity()
-        #expect(after.epoch != before.epoch)
-        #expect(after.revision > told)
-        try stage.end(end)
-    }
-
-    @Test(arguments: End.allCases)
-    func `a file that was moved away, and back after another had its place, is another store`(
-        end: End
-    ) throws {
-        let stage = try Stage()
-        try stage.write(20, 1)
-        let first = try stage.identity()
-        try stage.daemon.stop()
-        try stage.shell(#"mkdir "$B"; mv "$D"/stated.db "$B""#)
-        try stage.daemon.start()
-        let second = try stage.identity()
-        #expect(second.epoch != first.epoch)
-        #expect(second.revision > first.revision)
-        let told = try stage.write(15, 2)
-        try stage.end(end)
-        try stage.shell(#"rm -f "$D"/stated.db-wal "$D"/stated.db-shm; mv "$B"/stated.db "$D""#)
-        try stage.daemon.start()
-        let third = try stage.identity()
-        #expect(third.epoch != first.epoch && third.epoch != second.epoch)
-        #expect(third.revision > told)
-    }
-
-    @Test(arguments: End.allCases)
-    func `the bytes of the whole directory put back into the same files are another store`(
-        end: End
-    ) throws {
-        let stage = try Stage()
-        try stage.write(20, 1)
-        try stage.daemon.stop()
-        try stage.shell(#"cp -r "$D" "$B""#)
-        try stage.daemon.start()
-        // Where the file system keeps no attributes, nothing inside the directory could tell.
-        let mark = stage.daemon.dataPath + "/stated.db-mark"
-        guard hasAttribute("user.stated.generation", mark) else { return }
-        try expectAnother(
-            stage,
-            #"rm -f "$D"/stated.db-wal "$D"/stated.db-shm; for f in "$B"/*; do cat "$f" > "$D/${f##*/}"; done"#,
-            end
+        try stage.shell(#"rm -f "$D"/stated.db-*; cat "$B"/stated.db > "$D"/stated.db"#)
+        try stage.shell(
+            #"if test -e "$B"/stated.db-wal; then cp "$B"/stated.db-wal "$D"/stated.db-wal; fi"#
         )
+        try stage.daemon.start()
+        #expect(try stage.identity() == (before.epoch, told))
+        #expect(try stage.daemon.connect().value(for: "key/0") == [2])
     }
 
     @Test(arguments: End.allCases)
-    func `a store without its mark is another store`(end: End) throws {
+    func `a database that was moved away is missed until it is back`(end: End) throws {
         let stage = try Stage()
         let told = try stage.write(20, 1)
         let before = try stage.identity()
         try stage.end(end)
-        try stage.shell(#"rm "$D"/stated.db-mark"#)
+        try stage.shell(#"mkdir "$B"; mv "$D"/stated.db* "$B""#)
+        try expectRefusal(
+            stage,
+            "\(stage.daemon.dataPath)/stated.db is missing, but its log is there"
+        )
+        try stage.shell(#"mv "$B"/stated.db* "$D""#)
         try stage.daemon.start()
-        let after = try stage.identity()
-        #expect(after.epoch != before.epoch)
-        #expect(after.revision > told)
-    }
-
-    @Test(arguments: End.allCases)
-    func `a mark that somebody cuts to nothing costs no commit and ends no daemon`(
-        end: End
-    ) throws {
-        let stage = try Stage()
-        try stage.write(5, 1)
-        let before = try stage.identity()
-        try stage.shell(#": > "$D"/stated.db-mark"#)
-        let told = try stage.write(5, 2)
-        try stage.end(end)
-        try stage.daemon.start()
-        #expect(try stage.daemon.connect().value(for: "key/0") == [2])
-        // A clean stop writes it anew; without one nothing tells the store from a restored one.
-        let after = try stage.identity()
-        #expect((after.epoch == before.epoch) == (end == .stopped))
-        #expect(after.revision >= told)
+        #expect(try stage.identity() == (before.epoch, told))
     }
 
     @Test(arguments: End.allCases)

@@ -131,8 +131,7 @@ struct FileKindTests {
     // MARK: Stores
 
     private static let storeFiles = [
-        "stated.db", "stated.db-wal", "stated.db-shm", "stated.db-mark", "stated.db-late",
-        "stated.db-reserve", "lock",
+        "stated.db", "stated.db-wal", "stated.db-shm", "stated.db-late", "lock", "log/1.log",
     ]
 
     @Test(arguments: storeFiles)

@@ -88,7 +88,7 @@ struct RestoreTests {
         let words = ["--restore", fifo, "--data", path("new")]
         let restore = try RunningCommand(stated, words.map { Array($0.utf8) })
         let pipe = open(fifo, O_WRONLY | O_CLOEXEC)
-        #expect(fileStatus(path("new/stated.db.salvage")) != nil)
+        #expect(fileStatus(path("new/stated.db.salvage.new")) != nil)
         restore.signal(signal)
         #expect(restore.wait() == 128 + signal)
         #expect(fileStatus(path("new")) == nil)

@@ -66,10 +66,10 @@ struct RunningDamageTests {
         let daemon = try filledDaemon("checkEvery: 0")
         // It has read everything once it answers.
         #expect(try store(daemon) == "ok")
-        try Damage.zeroedPage.happen(to: daemon.dataPath + "/stated.db")
+        try Damage.zeroedPage.happen(to: daemon.dataPath + "/log/1.log")
         let read = try Statectl.run(daemon, "list", "k/", "--at", "1")
         #expect(read.exitCode != 0 && read.errorText.contains("damaged"), "\(read)")
-        #expect(try store(daemon).contains("stated.db is damaged"))
+        #expect(try store(daemon).contains("the log is damaged"))
         daemon.kill()
     }
 }

@@ -59,11 +59,12 @@ struct SettledKillTests {
             process.signal(SIGKILL)
             #expect(process.wait() == 128 + SIGKILL)
             // What was written before the signal, and perhaps one change that nobody was told of.
-            while let line = try? process.nextLine(), let number = Int(line.dropFirst()) {
+            while let line = try? process.nextLine() {
+                guard let number = Int(line.dropFirst()) else { continue }
                 if line.hasPrefix("+") { told.insert(number) } else { told.remove(number) }
             }
             var found: Set<Int> = []
-            _ = try SettledBacking(directory: data).load { change in
+            _ = try SQLiteBacking(directory: data).load { change in
                 let key = String(decoding: change.key, as: UTF8.self)
                 guard let number = Int(key.dropFirst(5)) else { return }
                 if change.value == nil { found.remove(number) } else { found.insert(number) }
@@ -81,7 +82,7 @@ struct SettledKillTests {
     /// What is there is the state after one commit, not before the last that was told.
     private func check(_ data: String, told: Int64) throws {
         var values: [String: Int64] = [:]
-        let backing = SettledBacking(directory: data)
+        let backing = SQLiteBacking(directory: data)
         let loaded = try backing.load { change in
             let text = String(decoding: change.value ?? .init(start: nil, count: 0), as: UTF8.self)
             values[String(decoding: change.key, as: UTF8.self)] = Int64(text)

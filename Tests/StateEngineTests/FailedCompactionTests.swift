@@ -124,7 +124,7 @@ struct CompactionPaceTests {
 /// A backing whose compaction waits until it is made to fail, unless it needs a piece.
 private final class CompactingHeldBacking: CompactingBacking {
     private struct State {
-        var need = CompactionNeed()
+        var hasNews = false
         var committedAt = ContinuousClock.now
         var pauses: [Duration] = []
         var isCompacting = false
@@ -143,7 +143,7 @@ private final class CompactingHeldBacking: CompactingBacking {
 
     /// There is enough for one piece, but so little that it can wait.
     func needPiece() {
-        state.update { ($0.need.isAny, $0.need.isWorthwhile) = (true, true) }
+        state.update { $0.hasNews = true }
     }
 
     /// How long before each of these pieces the last commit was.
@@ -164,14 +164,10 @@ private final class CompactingHeldBacking: CompactingBacking {
         capabilities.compaction = self
         return capabilities
     }
-    var compactionNeed: CompactionNeed { state.current.need }
+    var hasCompactionNews: Bool { state.current.hasNews }
     var shortage: StateError? { state.current.shortage }
 
     func load(_ receive: (borrowing StoredChange) -> Void) -> LoadedStore { held.load(receive) }
-    func load(
-        lookingAhead lookAhead: LookAhead,
-        _ receive: (borrowing StoredChange) -> Void
-    ) -> LoadedStore { held.load(receive) }
     func commit(_ batch: borrowing CommitBatch) throws {
         try held.commit(batch)
         state.update { $0.committedAt = .now }
@@ -186,7 +182,6 @@ private final class CompactingHeldBacking: CompactingBacking {
     func close() { held.close() }
     func openHistory() throws -> any HistoryReading { throw StateError(.storage, "no history") }
     func lookForRoom() { state.update { $0.lookCount += 1 } }
-    func didLoad(superseding place: HistoryPlace, byteCount: Int) {}
     func raiseCompaction(to revision: Int64) {}
     func syncCompaction() {}
     func shrink() -> Int64 { 0 }
@@ -194,9 +189,9 @@ private final class CompactingHeldBacking: CompactingBacking {
     func compact(while goesOn: () -> Bool) throws(StateError) -> CompactionStep {
         let now = ContinuousClock.now
         let isPiece = state.take { state in
-            guard state.need.isWorthwhile else { return false }
+            guard state.hasNews else { return false }
             state.pauses.append(now - state.committedAt)
-            state.need = CompactionNeed()
+            state.hasNews = false
             return true
         }
         if isPiece == true { return CompactionStep(compacted: 0) }

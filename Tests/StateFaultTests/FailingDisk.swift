@@ -1,5 +1,6 @@
 import Glibc
 import StateEngine
+import StateLog
 import StateSQLite
 import StateTestSupport
 import StateWire
@@ -8,6 +9,9 @@ import StateWire
 ///
 /// It remembers what each key must have; what any reply says against it is a fault.
 struct FailingDisk {
+    /// Where the log is.
+    let files: FaultyFiles
+    /// What SQLite does.
     let faults: Faults
     let backing: SQLiteBacking
     let server: ServedKeyspace
@@ -27,23 +31,17 @@ struct FailingDisk {
     /// What was wrong.
     private(set) var findings: [String] = []
 
-    /// The history is compacted every third step.
-    private let compacts: Bool
-
-    /// Serves an empty store whose log is moved into it every 20 commits or so.
-    init(compacting compacts: Bool = false) throws {
-        self.compacts = compacts
+    /// Serves an empty store that is settled every 20 commits or so.
+    ///
+    /// `patience` is for how many nanoseconds a commit is tried again.
+    init(patience: Int64? = nil) throws {
         directory = try TemporaryDirectory()
         data = directory.path(of: "data")
+        mkdir(data, 0o700)
         faults = try Faults(below: data)
-        var limits = LogLimits()
-        // So that the writes come in the same order each time.
-        limits.movesAside = false
-        // So that sweeps take several transactions, and some rows of each stretch stay.
-        limits.stretchRowCount = 8
-        limits.checkpointByteCount = 160 << 10
-        limits.keptByteCount = 320 << 10
-        backing = SQLiteBacking(directory: data, logLimits: limits)
+        try LocalKeyspace(backing: StoredHistory.backing(data)).close()
+        files = FaultyFiles(try LogDirectory(data + "/log"))
+        backing = StoredHistory.backing(data, files, patience: patience)
         server = try ServedKeyspace(backing)
         writers = try [server.connect(), server.connect()]
         reader = try server.connect()
@@ -56,7 +54,6 @@ struct FailingDisk {
     /// Where an outcome is unknown, it then waits until writes are taken again.
     mutating func step() throws {
         stepCount += 1
-        if compacts, stepCount % 3 == 0 { try compact() }
         let sets = (0..<writers.count).map { changes(of: $0) }
         for (writer, set) in zip(writers, sets) {
             let pairs = set.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
@@ -67,6 +64,24 @@ struct FailingDisk {
         for key in sets.flatMap(\.keys) where unknown.isEmpty { try read(key) }
     }
 
+    /// Both writers send a commit while the log takes none.
+    mutating func refusedStep() throws {
+        stepCount += 1
+        let sets = (0..<writers.count).map { changes(of: $0) }
+        for (writer, set) in zip(writers, sets) {
+            let pairs = set.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
+            try writer.send("MSET " + pairs.joined(separator: " "))
+        }
+        for (writer, set) in zip(writers, sets) {
+            let reply = try reply(to: writer)
+            if !isError(reply) { findings.append("it is answered with \(reply.shown)") }
+            note(reply, to: set)
+        }
+        for key in sets.flatMap(\.keys) { try read(key) }
+        files.heal()
+        try awaitWrites()
+    }
+
     /// What a writer is answered; why not, if it is not.
     private func reply(to writer: Peer) throws -> Reply {
         do {
@@ -75,15 +90,6 @@ struct FailingDisk {
             throw SystemFailure(
                 "\(error); a write is answered with \(try reader.ask("SET why why").shown)"
             )
-        }
-    }
-
-    /// Either it is done, or the disk is said to have failed.
-    private func compact() throws {
-        do {
-            _ = try server.keyspace.compact(to: max(0, server.keyspace.revision - 3))
-        } catch let error as StateError {
-            guard [.noSpace, .readOnly].contains(error.code) else { throw error }
         }
     }
 
@@ -163,7 +169,7 @@ struct FailingDisk {
         let stored = try StoredHistory(data)
         if stored.values != values { findings.append(difference(stored.values)) }
         let rows = stored.rows.map { Told.Change(key: $0.key, value: $0.value) }
-        if !compacts, FailingDisk.changes(in: events) != rows {
+        if FailingDisk.changes(in: events) != rows {
             findings.append("events are not the commits that the store has")
         }
     }

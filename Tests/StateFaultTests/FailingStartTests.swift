@@ -1,5 +1,6 @@
 import Glibc
 import StateEngine
+import StateLog
 import StateSQLite
 import StateTestSupport
 import Testing
@@ -8,6 +9,7 @@ import Testing
 @Suite(.serialized) struct FailingStartTests {
     private let directory: TemporaryDirectory
     private let data: String
+    private let wrapped = Observed<FaultyFiles?>(nil)
 
     init() throws {
         directory = try TemporaryDirectory()
@@ -38,42 +40,59 @@ import Testing
         try #require(result.exitCode == 0)
     }
 
-    /// What there is; an empty log is none.
-    private func files() throws -> [String: [UInt8]] {
-        var files: [String: [UInt8]] = [:]
-        for name in ["stated.db", "stated.db-wal"] {
-            let path = "\(data)/\(name)"
-            if access(path, F_OK) == 0 { files[name] = try readFile(path) }
+    /// What fails: an operation of SQLite, or a call for the log.
+    enum Operation: CaseIterable {
+        case open, write, sync, logWrite, logSync, logOther
+
+        fileprivate var database: Faults.Operation? {
+            switch self {
+            case .open: .open
+            case .write: .write
+            case .sync: .sync
+            default: nil
+            }
         }
-        if files["stated.db-wal"] == [] { files["stated.db-wal"] = nil }
-        return files
+
+        fileprivate var log: FaultyFiles.Call {
+            self == .logWrite ? .write : self == .logSync ? .sync : .other
+        }
     }
 
     /// Starts with a disk on which the `number`th such operation fails.
     ///
     /// - Returns: Whether there were so many of them.
     private func start(
-        failing operation: Faults.Operation,
-        _ number: Int64,
+        failing operation: Operation,
+        _ number: Int,
         _ error: Int32,
         expecting values: [String: String]
     ) throws -> Bool {
         let faults = try Faults(below: data)
-        faults.fail(operation, number: number, with: error)
-        let before = try files()
-        do {
-            let keyspace = try StoredHistory.whenUnlocked {
-                try LocalKeyspace(backing: SQLiteBacking(directory: data))
+        mkdir(data, 0o700)
+        let backing = SQLiteBacking(
+            StoreLocation(directory: data),
+            log: data + "/log",
+            SQLiteBacking.Options()
+        ) { [wrapped] path throws(LogFileFailure) in
+            let files = FaultyFiles(try LogDirectory(path))
+            if operation.database == nil {
+                files.fail(operation.log, number: number, with: error, isTorn: number % 2 == 0)
             }
+            wrapped.update { $0 = files }
+            return files
+        }
+        if let operation = operation.database {
+            faults.fail(operation, number: Int64(number), with: error)
+        }
+        do {
+            let keyspace = try StoredHistory.whenUnlocked { try LocalKeyspace(backing: backing) }
             #expect(keyspace.keyCount == values.count)
             keyspace.close()
         } catch let error as StateError {
-            #expect(error.code == .storage || error.code == .noSpace, "\(error)")
-            #expect(error.message.contains("\(data)/stated.db"))
-            let hasFailedEarly = operation == .open && !before.isEmpty
-            if hasFailedEarly { #expect(try files() == before, "it is not left as it is") }
+            #expect([.storage, .noSpace, .readOnly].contains(error.code), "\(error)")
+            #expect(error.message.contains(data))
         }
-        let hasFailed = faults.failedCount > 0
+        let hasFailed = faults.failedCount > 0 || wrapped.current?.failedCount ?? 0 > 0
         faults.heal()
         #expect(
             try StoredHistory(data).values == values,
@@ -82,26 +101,23 @@ import Testing
         return hasFailed
     }
 
-    @Test(
-        arguments: [Faults.Operation.open, .write, .sync, .truncate, .delete],
-        [EIO, ENOSPC]
-    )
+    @Test(arguments: Operation.allCases, [EIO, ENOSPC])
     func `a start of a store on a disk that fails costs nothing`(
-        operation: Faults.Operation,
+        operation: Operation,
         error: Int32
     ) throws {
         let values = try fill(stops: true)
-        var number: Int64 = 1
+        var number = 1
         while try start(failing: operation, number, error, expecting: values) { number += 1 }
         #expect(number > 1, "nothing failed")
         #expect(number < 200)
     }
 
-    @Test(arguments: [Faults.Operation.open, .write, .sync])
+    @Test(arguments: Operation.allCases)
     func `a start after a crash on a disk that fails costs nothing`(
-        operation: Faults.Operation
+        operation: Operation
     ) throws {
-        var number: Int64 = 0
+        var number = 0
         var hasFailed = true
         while hasFailed {
             number += 1
@@ -112,12 +128,12 @@ import Testing
         #expect(number > 1, "nothing failed")
     }
 
-    @Test(arguments: [Faults.Operation.open, .write, .sync], [EIO, ENOSPC])
+    @Test(arguments: Operation.allCases, [EIO, ENOSPC])
     func `a store that could not be made is made by the next start`(
-        operation: Faults.Operation,
+        operation: Operation,
         error: Int32
     ) throws {
-        var number: Int64 = 0
+        var number = 0
         repeat {
             number += 1
             if number > 1 { try run("rm", data) }

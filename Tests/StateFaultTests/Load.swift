@@ -6,35 +6,29 @@ import StateWire
 ///
 /// Each has a thread and a connection of its own.
 final class Load: Sendable {
-    private let faults: Faults
+    private let files: FaultyFiles
     private let socketPath: String
     private let told = Observed<[Told]>([])
     private let problems = Observed<[String]>([])
     /// Whether syncs fail now and then, so that writes may be refused.
     private let hasFailures: Bool
     private let isOver: @Sendable () -> Bool
-    private let others = Observed<[@Sendable () throws -> Void]>([])
 
     /// Prepares for clients that go on until `isOver`.
     init(
         _ socketPath: String,
-        on faults: Faults,
+        on files: FaultyFiles,
         failing hasFailures: Bool,
         until isOver: @escaping @Sendable () -> Bool
     ) {
         self.socketPath = socketPath
-        self.faults = faults
+        self.files = files
         self.hasFailures = hasFailures
         self.isOver = isOver
     }
 
     /// What was told, and what went wrong otherwise.
     var outcome: (told: [Told], problems: [String]) { (told.current, problems.current) }
-
-    /// Has a thread of its own do something again and again until the end; before ``run(writerCount:seed:)``.
-    func alsoRun(_ body: @escaping @Sendable () throws -> Void) {
-        others.update { $0.append(body) }
-    }
 
     /// Runs `writerCount` writers and one watcher, to their end.
     func run(writerCount: Int, seed: UInt64) throws {
@@ -46,11 +40,8 @@ final class Load: Sendable {
         let writing = (0..<writerCount).map { number in
             start("writer") { try self.write(as: number, seed: seed) }
         }
-        let rest = others.current.map { body in
-            start("other") { while !self.isOver() { try body() } }
-        }
-        for thread in writing + rest { thread.join() }
-        faults.heal()
+        for thread in writing { thread.join() }
+        files.heal()
         try endWatching()
         watching.join()
     }
@@ -71,10 +62,10 @@ final class Load: Sendable {
     }
 
     /// One of the next syncs fails, if none is about to.
-    private func failSoon(after failedCount: inout Int64, _ random: inout SplitMix) {
-        guard hasFailures, faults.failedCount >= failedCount else { return }
-        failedCount = faults.failedCount + 1
-        faults.fail(.sync, number: Int64.random(in: 1...30, using: &random), .reverting)
+    private func failSoon(after failedCount: inout Int, _ random: inout SplitMix) {
+        guard hasFailures, files.failedCount >= failedCount else { return }
+        failedCount = files.failedCount + 1
+        files.fail(.sync, number: Int.random(in: 1...30, using: &random))
     }
 
     private func start(
@@ -118,7 +109,7 @@ final class Load: Sendable {
     private func write(as number: Int, seed: UInt64) throws {
         var writer = Writer(number: number, random: SplitMix(seed: seed &* 31 &+ UInt64(number)))
         let peer = try Peer(socketPath)
-        var failedCount: Int64 = 0
+        var failedCount = 0
         while !isOver() {
             if number == 0 { failSoon(after: &failedCount, &writer.random) }
             let requests = writer.nextRequests()
@@ -135,7 +126,7 @@ final class Load: Sendable {
     }
 
     private func note(_ changes: [Told.Change], revision: Int64?, isWhole: Bool = false) {
-        let place = faults.place
+        let place = files.callCount
         let one = Told(place: place, revision: revision, changes: changes, isWhole: isWhole)
         told.update { $0.append(one) }
     }

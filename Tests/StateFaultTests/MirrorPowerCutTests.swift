@@ -53,34 +53,20 @@ import Testing
         seed: UInt64,
         hasFailures: Bool
     ) throws {
-        let directory = try TemporaryDirectory()
-        let data = directory.path(of: "data")
-        let faults = try Faults(below: data)
-        var limits = LogLimits()
-        limits.checkpointByteCount = 160 << 10
-        limits.keptByteCount = 320 << 10
-        let keyspace = try LocalKeyspace(
-            backing: SQLiteBacking(directory: data, logLimits: limits)
-        )
+        let disk = try CuttableDisk(seed: seed)
+        let keyspace = try LocalKeyspace(backing: disk.backing())
         try keyspace.mirror(Self.prefix)
         try keyspace.install(
             rules: deferringRules("app/", every: .milliseconds(2), backing: .cluster)
         )
         var random = SplitMix(seed: seed)
-        var cuts: [String] = []
-        var place = faults.place
-        for number in 0..<Self.cutCount {
-            place += Int64.random(in: 1...120, using: &random)
-            cuts.append(directory.path(of: "cut-\(number)"))
-            try faults.cutPower(at: place, leaving: cuts[number], seed: random.next())
-        }
-        var failedCount: Int64 = 0
+        disk.cutPower(Self.cutCount, eachWithin: 120, seed: random.next())
+        var failedCount = 0
         let deadline = ContinuousClock.now + .seconds(60)
-        while faults.cutCount < Int64(Self.cutCount), ContinuousClock.now < deadline {
-            if hasFailures, faults.failedCount >= failedCount {
-                failedCount = faults.failedCount + 1
-                let soon = Int64.random(in: 1...30, using: &random)
-                faults.fail(.sync, number: soon, .reverting)
+        while disk.cuts.count < Self.cutCount, ContinuousClock.now < deadline {
+            if hasFailures, disk.files.failedCount >= failedCount {
+                failedCount = disk.files.failedCount + 1
+                disk.files.fail(.sync, number: Int.random(in: 1...30, using: &random))
             }
             // What is refused or undone comes again.
             try? Self.mirror(in: keyspace)
@@ -88,7 +74,7 @@ import Testing
                 _ = try? keyspace.apply([.set("other", [UInt8](repeating: 0, count: 300))])
             }
         }
-        faults.heal()
+        disk.files.heal()
         // Writers are refused until the commit thread has the store open again.
         var refusal: (any Error)?
         let isTaken = eventually(within: .seconds(30)) {
@@ -99,22 +85,26 @@ import Testing
             return true
         }
         try #require(isTaken, "\(String(describing: refusal))")
-        try #require(faults.cutCount == Int64(Self.cutCount))
+        try #require(disk.cuts.count == Self.cutCount)
         let last = keyspace.withCore { core in
             var receipt = core.makeReceipt()
             return Self.position(core, &receipt).revision
         }
         keyspace.close()
         #expect(last > 100)
-        if hasFailures { #expect(faults.failedCount > 2) }
-        for directory in cuts + [data] {
-            let left = try StoredHistory(directory)
-            let text = left.loaded.metadata[MirrorPosition.metadataName]
-            let position = MirrorPosition(text, of: Self.prefix)?.revision ?? 0
+        if hasFailures { #expect(disk.files.failedCount > 2) }
+        #expect(disk.findings == [])
+        #expect(try position(disk.history()) == last)
+        for cut in disk.cuts {
+            let left = try disk.left(by: cut)
             let rows = left.rows.filter { $0.key.hasPrefix("app/") }.map { $0.value ?? "" }
-            let expected = (0..<position).map { "\($0 + 1)" }
-            #expect(rows == expected, "\(directory); STATED_TEST_SEED=\(seed)")
-            if directory == data { #expect(position == last) }
+            let expected = (0..<position(left)).map { "\($0 + 1)" }
+            #expect(rows == expected, "call \(cut.place); STATED_TEST_SEED=\(seed)")
         }
+    }
+
+    private func position(_ left: StoredHistory) -> Int64 {
+        let text = left.metadata[MirrorPosition.metadataName]
+        return MirrorPosition(text, of: Self.prefix)?.revision ?? 0
     }
 }

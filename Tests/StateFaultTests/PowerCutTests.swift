@@ -9,32 +9,18 @@ import Testing
     private static let runCount =
         (Extent.named("STATED_POWER_CUTS", short: 25) + cutsARun - 1) / cutsARun
 
-    @Test(arguments: Seed.each(runCount), [false, true])
+    @Test(arguments: Seed.each(runCount))
     func `durable before told: after a power cut everything that was told is there, and whole`(
-        seed: UInt64,
-        movesAside: Bool
+        seed: UInt64
     ) throws {
-        let run = try PowerCutRun(
-            seed: seed,
-            cutCount: Self.cutsARun,
-            failing: false,
-            movingAside: movesAside
-        )
+        let run = try PowerCutRun(seed: seed, cutCount: Self.cutsARun, failing: false)
         #expect(run.told.count > 500)
         try check(run)
     }
 
-    @Test(arguments: Seed.each(runCount), [false, true])
-    func `the same where syncs fail between the cuts, and the store is opened anew`(
-        seed: UInt64,
-        movesAside: Bool
-    ) throws {
-        let run = try PowerCutRun(
-            seed: seed,
-            cutCount: Self.cutsARun,
-            failing: true,
-            movingAside: movesAside
-        )
+    @Test(arguments: Seed.each(runCount))
+    func `the same where syncs fail between the cuts`(seed: UInt64) throws {
+        let run = try PowerCutRun(seed: seed, cutCount: Self.cutsARun, failing: true)
         #expect(run.failedCount > 5)
         try check(run)
     }
@@ -48,7 +34,6 @@ import Testing
             seed: seed,
             cutCount: Self.cutsARun,
             failing: hasFailures,
-            movingAside: seed % 2 == 0,
             deferring: true
         )
         #expect(run.told.count > 500)
@@ -59,66 +44,46 @@ import Testing
         _ run: PowerCutRun,
         deferring mayDefer: (String) -> Bool = { _ in false }
     ) throws {
-        let bounds = ToldBounds(run.told, in: run.history, deferring: mayDefer)
+        let history = try run.disk.history()
+        let bounds = ToldBounds(run.told, in: history, deferring: mayDefer)
         #expect(run.problems == [])
         #expect(bounds.faults.prefix(5) == [])
-        for cut in run.cuts {
-            let fault = try Self.fault(of: cut, run, bounds, mayDefer)
+        for cut in run.disk.cuts {
+            let fault = try Self.fault(of: cut, run, history, bounds)
             #expect(fault == nil, "law: durable before told, atomic; \(run.description(of: cut))")
         }
     }
 
     /// What is wrong with what a cut has left; nil where nothing is.
     private static func fault(
-        of cut: PowerCutRun.Cut,
+        of cut: CuttableDisk.Cut,
         _ run: PowerCutRun,
-        _ bounds: ToldBounds,
-        _ mayDefer: (String) -> Bool
+        _ history: StoredHistory,
+        _ bounds: ToldBounds
     ) throws -> String? {
         let left: StoredHistory
         do {
-            left = try StoredHistory(cut.directory)
+            left = try run.disk.left(by: cut)
         } catch let error as StateError {
             return "the store is refused: \(error)"
         }
-        let rows = run.history.rows
         let told = bounds.told(before: cut.place)
-        let count = zip(left.rows, rows).prefix { $0 == $1 }.count
-        let rest = left.rows.dropFirst(count)
-        if let fault = fault(of: rest, after: rows.prefix(count), run, mayDefer) { return fault }
-        if count > 0, count < rows.count, rows[count - 1].revision == rows[count].revision {
-            return "commit \(rows[count].revision) is split after \(count) rows"
+        let count = zip(left.rows, history.rows).prefix { $0 == $1 }.count
+        if let first = left.rows.dropFirst(count).first {
+            return "the rows are not those that were committed first: \(first)"
+        }
+        if count > 0, count < history.rows.count,
+            history.rows[count - 1].revision == history.rows[count].revision
+        {
+            return "commit \(history.rows[count].revision) is split after \(count) rows"
         }
         guard count >= told.rowCount else {
             return "\(count) rows are left, told were \(told.rowCount)"
         }
-        // It is a copy to the store: another epoch, and revisions above all that were told.
-        guard left.loaded.revision >= told.revision + 1 << 32,
-            left.loaded.epoch != run.history.loaded.epoch
-        else {
-            return "revision \(left.loaded.revision), told was \(told.revision)"
+        guard left.revision >= told.revision, left.epoch == history.epoch else {
+            return "revision \(left.revision), told was \(told.revision)"
         }
-        // What is served is what is stored.
-        let served = try StoredHistory.served(from: cut.directory)
-        return served == left.values ? nil : "what is served is not what is stored"
-    }
-    /// Behind what was committed there can be what was on its way to disk and then failed, which nobody was told of: all of it
-    /// in one transaction of the store, and so all of its revisions are new; but for what storage may have later, which no
-    /// failure undoes.
-    private static func fault(
-        of rest: ArraySlice<StoredHistory.Row>,
-        after committed: ArraySlice<StoredHistory.Row>,
-        _ run: PowerCutRun,
-        _ mayDefer: (String) -> Bool
-    ) -> String? {
-        guard let first = rest.first else { return nil }
-        let revisions = Set(run.history.rows.map(\.revision))
-        let isNew = rest.allSatisfy { row in
-            !revisions.contains(row.revision) || mayDefer(row.key) && run.history.rows.contains(row)
-        }
-        guard run.failedCount > 0, isNew, first.revision > committed.last?.revision ?? 0 else {
-            return "the rows are not those that were committed first: \(first)"
-        }
-        return nil
+        let values = StoredHistory.values(after: left.rows)
+        return left.values == values ? nil : "what is served is not what is stored"
     }
 }

@@ -2,8 +2,8 @@ import StateTestSupport
 
 /// Something that a client was told, by a reply or an event.
 struct Told {
-    /// How many operations of the disk had begun when it had arrived.
-    var place: Int64
+    /// How many calls for the log had begun when it had arrived.
+    var place: Int
     /// Of the commit; nil where it was not said.
     var revision: Int64?
     /// Keys with the values that they were said to have been set to, all by one commit; nil: deleted.
@@ -25,7 +25,7 @@ struct ToldBounds {
     }
 
     /// In order of place; rows and revisions that nothing later goes below.
-    private var bounds: [(place: Int64, rowCount: Int, revision: Int64)] = []
+    private var bounds: [(place: Int, rowCount: Int, revision: Int64)] = []
     /// What was told and is not in the history, or not so.
     private(set) var faults: [String] = []
 
@@ -61,8 +61,8 @@ struct ToldBounds {
         }
     }
 
-    /// The rows and the revision that were told before the operation at `place` began.
-    func told(before place: Int64) -> (rowCount: Int, revision: Int64) {
+    /// The rows and the revision that were told before the call at `place` began.
+    func told(before place: Int) -> (rowCount: Int, revision: Int64) {
         var (low, high) = (0, bounds.count)
         while low < high {
             let middle = (low + high) / 2

@@ -187,13 +187,18 @@ private final class Past {
         let newest = states[states.count - 1]
         let expected = states[Int(revision)].compactMapValues(\.value)
         var found: [String: [UInt8]] = [:]
+        var known: KnownFrame?
         for (key, version) in newest {
             guard let change = first[key] else {
                 found[key] = version.value
                 continue
             }
             guard let place = change.previous, !change.isAfterDelete else { continue }
-            let isThere = try view.withChange(at: place, supersededBy: change.place) {
+            let isThere = try view.withChange(
+                at: place,
+                supersededBy: change.place,
+                remembering: &known
+            ) {
                 found[key] = $0.value.map { Array($0) }
             }
             try #require(isThere, "\(key) at \(revision), floor \(view.floor)")

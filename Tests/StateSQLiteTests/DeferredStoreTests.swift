@@ -1,5 +1,6 @@
 import Glibc
 import StateEngine
+import StateLog
 import StateSQLite
 import StateTestSupport
 import Testing
@@ -7,13 +8,14 @@ import Testing
 /// Changes that storage may have later, on a disk that fails.
 struct DeferredStoreTests {
     private let store: TemporaryStore
-    private let faults: Faults
+    private let files: FaultyFiles
     private let keyspace: LocalKeyspace
 
     init() throws {
         store = try TemporaryStore()
-        faults = try Faults(below: store.directory)
-        keyspace = try LocalKeyspace(backing: store.backing())
+        try store.fill([])
+        files = FaultyFiles(try LogDirectory(store.log))
+        keyspace = try LocalKeyspace(backing: store.backing(on: files) { $0.log.patience = 0 })
         let rules = deferringRules("late/", every: .seconds(3_600))
         try asWriter { (core, cause) throws(StateError) in
             _ = try core.install(rules: rules, cause: cause, at: 1)
@@ -50,9 +52,10 @@ struct DeferredStoreTests {
         _ = try set("a", 1)
         _ = try set("late/a", 1)
         try sync()
-        faults.fail(.sync, of: .log)
+        files.fail(.sync, isLasting: true)
+        files.fail(.write, isLasting: true)
         #expect(throws: StateError.self) { try set("b", 2) }
-        faults.heal()
+        files.heal()
         #expect(eventually { (try? set("c", 3)) != nil })
         keyspace.close()
         let changes = try store.contents().changes
@@ -64,10 +67,11 @@ struct DeferredStoreTests {
         _ = try set("a", 1)
         let stored = try set("a", 2)
         let late = try set("late/a", 1)
-        faults.fail(.write, of: .log, with: ENOSPC)
+        files.fail(.write, with: ENOSPC, isLasting: true)
         #expect(throws: StateError.self) { try keyspace.compact(to: late) }
-        try #require(faults.failedCount == 1 && keyspace.deferred.count == 1)
+        try #require(files.failedCount > 0 && keyspace.deferred.count == 1)
         #expect(keyspace.withCore { $0.revisions.compacted } <= stored)
+        files.heal()
         #expect(try keyspace.compact(to: late).compacted == late)
         #expect(keyspace.deferred.count == 0)
         keyspace.close()
@@ -77,12 +81,12 @@ struct DeferredStoreTests {
         throws
     {
         _ = try set("a", 1)
-        faults.fail(.write, of: .log, with: ENOSPC, .lasting)
+        files.fail(.write, with: ENOSPC, isLasting: true)
         let late = try set("late/a", 2)
         try #require(late > 0 && keyspace.deferred.count == 1)
         keyspace.close()
         #expect(keyspace.deferred.count == 1 && keyspace.leftDeferred == .all)
-        faults.heal()
+        files.heal()
         for _ in 1...2 {
             let next = store.backing()
             let contents = try Contents(of: next)
@@ -115,14 +119,14 @@ struct DeferredStoreTests {
     ) throws {
         keyspace.setDeferredByteLimit(limit)
         keyspace.settleElsewhere {}
-        let writeCount = faults.count(of: .write)
+        let writeCount = files.count(of: .write)
         try submitLate()
         #expect(keyspace.hasUnkept)
         keyspace.keepPublished()
         #expect(try readFile(store.database + "-late").count > 96)
         let hasUnkept = keyspace.hasUnkept
         // The commit thread commits it if it was not idle.
-        if faults.count(of: .write) == writeCount { #expect(hasUnkept == (limit == 0)) }
+        if files.count(of: .write) == writeCount { #expect(hasUnkept == (limit == 0)) }
         keyspace.commitOnCaller()
         let isKept = eventually {
             keyspace.settle { _ in }
@@ -130,42 +134,6 @@ struct DeferredStoreTests {
         }
         #expect(isKept)
         keyspace.close()
-    }
-
-    @Test func `durable before told: what storage refuses at once is in the log`() throws {
-        _ = try set("a", 9)
-        keyspace.setDeferredByteLimit(0)
-        keyspace.settleElsewhere {}
-        faults.fail(.write, of: .log, with: ENOSPC, .lasting)
-        try submitLate()
-        keyspace.commitOnCaller()
-        #expect(eventually { keyspace.deferred.count == 1 })
-        let late = try readFile(store.database + "-late")
-        #expect(late.count > 96)
-        keyspace.settle { _ in }
-        keyspace.close()
-        #expect(keyspace.leftDeferred == .all)
-        faults.heal()
-        let next = store.backing()
-        #expect(try Contents(of: next).changes.map(\.plain.value) == [[9], [1]])
-        #expect(next.hasAllDeferred)
-    }
-
-    @Test func `never silent: what no log can have is stored at once, or counts as lost`() throws {
-        try #require(mkdir(store.database + "-late", 0o700) == 0)
-        _ = try set("late/a", 1)
-        _ = try set("a", 9)
-        #expect(keyspace.deferred.count == 0)
-        faults.fail(.write, of: .log, with: ENOSPC, .lasting)
-        _ = try set("late/a", 2)
-        try #require(eventually { keyspace.deferred.count == 1 })
-        rmdir(store.database + "-late")
-        keyspace.close()
-        #expect(keyspace.deferred.count == 1 && keyspace.leftDeferred == .nothing)
-        faults.heal()
-        let next = store.backing()
-        #expect(try Contents(of: next).changes.map(\.plain.value) == [[1], [9]])
-        #expect(!next.hasAllDeferred)
     }
 
     @Test func `what is in doubt until the end counts as not stored`() throws {
@@ -185,9 +153,7 @@ struct DeferredStoreTests {
                 }
                 _ = core.finish(&receipt)
             }
-            faults.fail(.sync, of: .log, .lasting)
-            faults.fail(.write, of: .log, .lasting)
-            faults.fail(.open, of: .any, .lasting)
+            for call in FaultyFiles.Call.allCases { files.fail(call, isLasting: true) }
         }
         try #require(eventually { keyspace.withCore { $0.admission.refusals.reopening != nil } })
         keyspace.close()

@@ -17,12 +17,14 @@ struct FileContainerLeftTests {
     private mutating func start(
         _ name: String?,
         keys: Pattern = "app/",
+        log: Observed<FaultyFiles?>? = nil,
         onStep: (@Sendable (Int) -> Void)? = nil
     ) throws {
         stage.close()
         stage = try FileContainerStage(
             stage.directory,
             rules: [.init(keys: name == nil ? "other/" : keys, directory: name ?? "f")],
+            log: log,
             onStep: onStep
         )
     }
@@ -37,16 +39,15 @@ struct FileContainerLeftTests {
         try stage.set("app/x", "one")
         try start("f", keys: "app/y")
         #expect(try stage.fileValues() == [:])
-        let faults = try Faults(below: stage.directory.path(of: "data"))
+        let log = Observed<FaultyFiles?>(nil)
         let error = #expect(throws: StateError.self) {
-            try start("d") { step in
+            try start("d", log: log) { step in
                 // The files are made, and the record of that is next.
-                if step == 0 { faults.fail(.write, .lasting) }
+                if step == 0 { log.current?.fail(.write, isLasting: true) }
             }
         }
-        #expect(faults.failedCount > 0, "\(String(describing: error))")
+        #expect(log.current?.failedCount ?? 0 > 0, "\(String(describing: error))")
         #expect(try stage.directory.fileValues() == [:])
-        faults.heal()
         // What somebody makes of the directory meanwhile counts.
         try start("f", keys: "app/y")
         try stage.set("app/x", "two")

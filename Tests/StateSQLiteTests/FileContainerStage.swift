@@ -1,5 +1,6 @@
 import Glibc
 import StateEngine
+import StateLog
 import StateSQLite
 import StateTestSupport
 import Testing
@@ -26,6 +27,7 @@ final class FileContainerStage {
         _ directory: TemporaryDirectory? = nil,
         rules: [FileRuleText] = FileContainerStage.rules,
         limits: Limits = Limits(),
+        log: Observed<FaultyFiles?>? = nil,
         onStep: (@Sendable (Int) -> Void)? = nil
     ) throws {
         let directory = try directory ?? TemporaryDirectory()
@@ -44,8 +46,17 @@ final class FileContainerStage {
         )
         files = try #require(made)
         if let onStep { files.onStep = onStep }
+        let location = StoreLocation(directory: directory.path(of: "data"))
+        var options = SQLiteBacking.Options()
+        // What is refused stays so for as long as a test takes.
+        options.log.patience = 0
         keyspace = try LocalKeyspace(
-            backing: SQLiteBacking(directory: directory.path(of: "data"))
+            backing: SQLiteBacking(location, log: location.logDirectory, options) {
+                (path) throws(LogFileFailure) in
+                let files = FaultyFiles(try LogDirectory(path))
+                log?.update { $0 = files }
+                return files
+            }
         )
         let told = told
         watch = keyspace.watch { event in

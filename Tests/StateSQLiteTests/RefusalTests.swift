@@ -1,6 +1,7 @@
 import Glibc
 import StateEngine
 import StateSQLite
+import StateTestSupport
 import Testing
 
 /// What is not ours, or not whole, is refused by name and left as it is.
@@ -37,6 +38,14 @@ struct RefusalTests {
             }
             #expect(error?.message.contains("\(store.database) is missing") == true)
         }
+    }
+
+    @Test func `a person who leaves write-ahead logging loses nothing`() throws {
+        try store.fill(sampleChanges(30))
+        let before = try store.contents()
+        #expect(try Stranger(store.database).run("PRAGMA journal_mode=DELETE") == [["delete"]])
+        #expect(try store.contents() == before)
+        #expect(try Stranger(store.database).run("PRAGMA journal_mode") == [["wal"]])
     }
 
     @Test func `a newer format is refused with its number`() throws {
@@ -79,28 +88,24 @@ struct RefusalTests {
         #expect(error.message.contains("write version 66"))
     }
 
-    @Test func `a list of free pages that names pages in use is refused`() throws {
+    @Test func `a list of free pages that names pages in use is found before the log lets go`()
+        throws
+    {
         try store.fill(sampleChanges(300))
         var bytes = try readFile(store.database)
         bytes.replaceSubrange(32..<40, with: [0, 0, 0, 2, 0, 0, 0, 1])
         try write(bytes, to: store.database)
-        let error = try refusal()
-        #expect(error.code == .corrupt)
-        #expect(error.message.contains("freelist"))
-    }
-
-    @Test func `a log without its database is refused and kept`() throws {
-        let backing = store.backing()
+        let backing = store.backing {
+            $0.history = .none
+            $0.settling.logByteCount = 20_000
+        }
         _ = try backing.load { _ in }
-        try BuiltBatch(sampleChanges(3)).commit(to: backing)
-        let log = try readFile(store.log)
-        let orphan = try TemporaryStore()
-        mkdir(orphan.directory, 0o700)
-        try write(log, to: orphan.log)
-        let error = try #require(throws: StateError.self) { try orphan.contents() }
-        #expect(error.code == .corrupt)
-        #expect(try readFile(orphan.log) == log)
-        backing.close()
+        defer { backing.close() }
+        for number in 1...2_000 as ClosedRange<Int64> {
+            try BuiltBatch(sampleChanges(1, from: 300 + number)).commit(to: backing)
+        }
+        #expect(eventually { backing.status.failure?.contains("freelist") == true })
+        #expect(backing.status.segments.droppedCount == 0)
     }
 
     @Test func `a store that was closed has no owner, whoever is being started meanwhile`() throws {
@@ -162,49 +167,44 @@ struct RefusalTests {
         #expect(error.message.contains(store.directory + "/a/b"))
     }
 
-    @Test(arguments: [
-        "DELETE FROM history WHERE revision = 8",
-        "DELETE FROM history WHERE revision = 30",
-    ])
-    func `a row missing after a clean stop is refused`(deletion: String) throws {
+    @Test func `a row missing after a clean stop is refused`() throws {
         try store.fill(sampleChanges(30))
-        try Stranger(store.database).run(deletion)
+        try Stranger(store.database).run("DELETE FROM newest WHERE key = 'key/8'")
         let error = try refusal()
         #expect(error.code == .corrupt)
-        #expect(error.message.contains("29 rows"))
+        #expect(error.message.contains("19 rows"))
         #expect(error.message.contains("stated --salvage"))
     }
 
     @Test(arguments: [
-        "UPDATE history SET value = x'00' WHERE revision = 8",
-        "UPDATE history SET value = NULL WHERE revision = 8",
-        "UPDATE history SET key = 'other' WHERE revision = 8",
-        "UPDATE history SET created = created + 1 WHERE revision = 8",
-        "UPDATE history SET owner = 0 WHERE revision = 8",
-        "UPDATE history SET version = version + 1 WHERE revision = 8",
-        "UPDATE history SET time = time + 1 WHERE revision = 8",
-        "UPDATE history SET expires = 0 WHERE revision = 8",
-        "UPDATE history SET cause = NULL WHERE revision = 8",
-        "UPDATE history SET previous_revision = 1 WHERE revision = 8",
-        "UPDATE history SET previous_ordinal = 1, previous_revision = 2 WHERE revision = 8",
-        "UPDATE history SET checksum = checksum + 1 WHERE revision = 8",
-        "UPDATE history SET ordinal = 1 WHERE revision = 8",
+        "value = x'00'", "value = NULL", "revision = 9", "ordinal = 1", "created = created + 1",
+        "owner = 0", "version = version + 1", "time = time + 1", "expires = 0", "cause = NULL",
+        "checksum = checksum + 1",
     ])
-    func `a row that was altered is refused with its revision`(update: String) throws {
+    func `a row that was altered is refused with its key`(change: String) throws {
         try store.fill(sampleChanges(30))
-        try Stranger(store.database).run(update)
+        try Stranger(store.database).run("UPDATE newest SET \(change) WHERE key = 'key/8'")
         let error = try refusal()
         #expect(error.code == .corrupt)
-        #expect(error.message.contains("revision 8"))
+        #expect(error.message.contains("key/8"))
     }
 
     @Test(arguments: [
         "UPDATE meta SET value = '1f' WHERE name = 'epoch'",
-        "DELETE FROM meta WHERE name = 'inode'", "DROP VIEW entries",
+        "DELETE FROM meta WHERE name = 'inode'", "DROP VIEW entries", "DROP INDEX deletes",
     ])
     func `an altered frame of the store is refused`(sql: String) throws {
         try store.fill(sampleChanges(3))
         try Stranger(store.database).run(sql)
         #expect(try refusal().code == .corrupt)
+    }
+
+    @Test func `an older format is refused with the way through a backup`() throws {
+        try store.fill(sampleChanges(3))
+        try Stranger(store.database).run("PRAGMA user_version=1")
+        let error = try refusal()
+        #expect(error.code == .storage)
+        #expect(error.message.contains("format 1"))
+        #expect(error.message.contains("statectl backup"))
     }
 }

@@ -18,7 +18,8 @@ struct RemovedFileTests {
             switch self {
             case .databaseRemoved: try #require(unlink(path) == 0)
             case .allRemoved:
-                for ending in ["", "-wal", "-shm", "-mark", ".lock"] { unlink(path + ending) }
+                for ending in ["", "-wal", "-shm", ".lock"] { unlink(path + ending) }
+                for name in names(in: path + "-log") { unlink(path + "-log/" + name) }
             case .databaseReplaced:
                 try #require(rename(directory.write("", to: "other"), path) == 0)
             case .directoryMoved:

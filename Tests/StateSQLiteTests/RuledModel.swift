@@ -28,14 +28,6 @@ final class RuledModel {
     private(set) var state: [String: [UInt8]] = [:]
     let clock: Observed<Int64>
 
-    convenience init(seed: UInt64, _ backing: @escaping () -> SQLiteBacking) throws {
-        try self.init(seed: seed) { clock in
-            let backing = backing()
-            backing.clock = { clock.current }
-            return backing
-        }
-    }
-
     /// Makes a model of a store whose clock is given to `backing`, in milliseconds.
     init(seed: UInt64, _ backing: @escaping (Observed<Int64>) -> any Backing) throws {
         let clock = Observed<Int64>(1_000_000)
@@ -240,9 +232,8 @@ final class RuledModel {
             for (index, change) in all.enumerated() where index + 1 < all.count {
                 let rank = all.count - 1 - index
                 let age = (clock.current - all[index + 1].time) / 1_000
-                // A delete goes with the retention, whatever supersedes it later.
-                guard all[index + 1].revision > compacted,
-                    change.value != nil || change.revision > compacted,
+                // What is before that may only be carried by what supersedes it.
+                guard change.revision > compacted,
                     kept.changeCount.map({ rank <= $0 }) ?? true,
                     kept.age.map({ .seconds(age) < $0 }) ?? true
                 else { continue }

@@ -66,7 +66,7 @@ struct SettledBackupTests {
         let file = try backup(client, includingHistory: includesHistory) {
             try write(old, 100, &random)
         }
-        let summary = try SettledRestore(files: [file], target: target).run()
+        let summary = try StoreRestore(files: [file], target: target).run()
         #expect(summary.entryCount == values.count)
         let new = try LocalKeyspace(backing: SettledStage.backing(target, .keep(changes: .max)))
         defer { new.close() }

@@ -24,7 +24,7 @@ struct SettledFilesTests {
         what: String
     ) throws {
         var found: [String] = []
-        let backing = SettledBacking(directory: data)
+        let backing = SQLiteBacking(directory: data)
         _ = try backing.load { _ in }
         try BuiltBatch([change(1)]).commit(to: backing)
         let name = what == "a segment" ? try segment() : what
@@ -43,20 +43,20 @@ struct SettledFilesTests {
         #expect(found == ["2"])
         try BuiltBatch([change(3)]).commit(to: backing)
         backing.close()
-        let again = SettledBacking(directory: data)
+        let again = SQLiteBacking(directory: data)
         #expect(try again.load { _ in }.revision == 3)
         again.close()
     }
 
     @Test func `a store whose database is gone is not begun anew in silence`() throws {
-        let backing = SettledBacking(directory: data)
+        let backing = SQLiteBacking(directory: data)
         _ = try backing.load { _ in }
         try BuiltBatch([change(1)]).commit(to: backing)
         backing.close()
         for name in names(in: data) where name.hasPrefix("stated.db") { unlink(data + "/" + name) }
         for name in names(in: data + "/log") { unlink(data + "/log/" + name) }
         let error = #expect(throws: StateError.self) {
-            try SettledBacking(directory: data).load { _ in }
+            try SQLiteBacking(directory: data).load { _ in }
         }
         #expect(error?.code == .corrupt)
     }

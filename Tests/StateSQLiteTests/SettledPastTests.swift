@@ -14,14 +14,14 @@ struct SettledPastTests {
         .none,
     ]
 
-    private static func backing(_ directory: String, _ history: HistoryLimits) -> SettledBacking {
-        var options = SettledBacking.Options()
+    private static func backing(_ directory: String, _ history: HistoryLimits) -> SQLiteBacking {
+        var options = SQLiteBacking.Options()
         options.history = history
         options.log.segmentByteCount = 24 << 10
         options.log.largeSegmentByteCount = 48 << 10
         options.settling.logByteCount = 30_000
         options.settling.sliceByteCount = 8 << 10
-        return SettledBacking(directory: directory, options)
+        return SQLiteBacking(directory: directory, options)
     }
 
     @Test(arguments: 0..<8)

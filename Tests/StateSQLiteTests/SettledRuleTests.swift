@@ -16,18 +16,22 @@ struct SettledRuleTests {
         mkdir(data, 0o700)
     }
 
-    private func backing(_ clock: Observed<Int64>) -> SettledBacking {
-        var options = SettledBacking.Options()
+    private func backing(_ clock: Observed<Int64>) -> SQLiteBacking {
+        var options = SQLiteBacking.Options()
         options.history = .keep(changes: 1_000_000)
         options.log.segmentByteCount = 16 << 10
         options.log.largeSegmentByteCount = 32 << 10
         options.log.age = { clock.current }
         options.settling.logByteCount = 20_000
         options.settling.sliceByteCount = 8 << 10
-        return SettledBacking(directory: data, options)
+        return SQLiteBacking(directory: data, options)
     }
 
-    private func check() throws -> [String] { try LogCheck(LogDirectory(data + "/log")).findings }
+    private func check() throws -> [String] {
+        var findings: [String] = []
+        _ = try StoreCheck(store: data) { findings.append($0) }.run()
+        return findings
+    }
 
     @Test(arguments: Seed.each(Extent.named("STATED_COMPACTION_RUNS", short: 2)))
     func `whatever goes, each state and each change is right or refused`(seed: UInt64) throws {
@@ -38,7 +42,11 @@ struct SettledRuleTests {
                 try model.commit()
                 if random.chance(10) { model.clock.update { $0 += 600_000 } }
             }
-            #expect(try model.missing() == [])
+            let missing = try model.missing()
+            #expect(
+                missing == [],
+                "\(missing.prefix(9)) compacted \(model.keyspace.withCore { $0.revisions.compacted })"
+            )
             if random.chance(70) {
                 let isRetained = random.chance(60)
                 let compacted = model.keyspace.withCore { $0.revisions.compacted }
@@ -48,7 +56,8 @@ struct SettledRuleTests {
             #expect(try model.faults() == [], "STATED_TEST_SEED=\(seed), round \(round)")
             if random.chance(40) {
                 try model.restart()
-                #expect(try check() == [])
+                let findings = try check()
+                #expect(findings == [], "\(findings)")
             }
             #expect(try model.faults() == [], "STATED_TEST_SEED=\(seed), round \(round)")
         }

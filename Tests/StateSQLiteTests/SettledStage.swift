@@ -39,14 +39,14 @@ final class SettledStage {
     static func backing(
         _ data: String,
         _ history: HistoryLimits = .keep(changes: 150)
-    ) -> SettledBacking {
-        var options = SettledBacking.Options()
+    ) -> SQLiteBacking {
+        var options = SQLiteBacking.Options()
         options.history = history
         options.log.segmentByteCount = 24 << 10
         options.log.largeSegmentByteCount = 48 << 10
         options.settling.sliceByteCount = 8 << 10
         options.settling.hasThread = false
-        return SettledBacking(directory: data, options)
+        return SQLiteBacking(directory: data, options)
     }
 
     /// Commits, and settles now and then: values of all sizes are written over and deleted; it ends with a
@@ -114,7 +114,7 @@ final class SettledStage {
 
     func check() throws -> (findings: [String], summary: StoreCheck.Summary) {
         var findings: [String] = []
-        let summary = try SettledCheck(store: data) { findings.append($0) }.run()
+        let summary = try StoreCheck(store: data) { findings.append($0) }.run()
         return (findings, summary)
     }
 
@@ -122,7 +122,7 @@ final class SettledStage {
         to target: String
     ) throws -> (lines: [String], summary: StoreSalvage.Summary) {
         var lines: [String] = []
-        let summary = try SettledSalvage(store: data, target: target) { lines.append($0) }.run()
+        let summary = try StoreSalvage(store: data, target: target) { lines.append($0) }.run()
         return (lines, summary)
     }
 

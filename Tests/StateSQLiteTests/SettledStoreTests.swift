@@ -20,7 +20,7 @@ private final class Run {
     let directory: TemporaryDirectory
     let faults: Faults
     private(set) var files: SimulatedFiles
-    private var backing: SettledBacking?
+    private var backing: SQLiteBacking?
     private var random: SplitMix
     /// The state after each revision, from the first that was acknowledged at the last start on.
     private var states: [Int64: [String: Value]] = [0: [:]]
@@ -59,8 +59,8 @@ private final class Run {
         _ = try backing?.shrink()
     }
 
-    private var options: SettledBacking.Options {
-        var options = SettledBacking.Options()
+    private var options: SQLiteBacking.Options {
+        var options = SQLiteBacking.Options()
         options.history = history
         options.log.segmentByteCount = 24 << 10
         options.log.largeSegmentByteCount = 48 << 10
@@ -82,7 +82,7 @@ private final class Run {
 
     func start() throws {
         let files = files
-        let opened = SettledBacking(
+        let opened = SQLiteBacking(
             StoreLocation(directory: data),
             log: data + "/log",
             options
@@ -443,9 +443,9 @@ struct SettledIdentityTests {
         closes: Bool = true
     ) throws -> (loaded: LoadedStore, keys: [String]) {
         var keys: [String] = []
-        var options = SettledBacking.Options()
+        var options = SQLiteBacking.Options()
         options.settling.hasThread = false
-        let backing = SettledBacking(directory: directory.path(of: name), options)
+        let backing = SQLiteBacking(directory: directory.path(of: name), options)
         let loaded = try backing.load { keys.append(String(decoding: $0.key, as: UTF8.self)) }
         for number in 0..<commits {
             let revision = loaded.revision + 1 + number
@@ -563,9 +563,9 @@ struct SettledIdentityTests {
     }
 
     @Test func `a process that reads the database holds up settling, and nothing else`() throws {
-        var options = SettledBacking.Options()
+        var options = SQLiteBacking.Options()
         options.settling.hasThread = false
-        let backing = SettledBacking(directory: data, options)
+        let backing = SQLiteBacking(directory: data, options)
         _ = try backing.load { _ in }
         func commit(_ revision: Int64) throws {
             let change = BuiltBatch.Change(
@@ -606,7 +606,7 @@ struct SettledIdentityTests {
 
     @Test func `the last commit is known to be whole soon, and damage of it is named`() throws {
         let log = data + "/log/1.log"
-        var backing: SettledBacking? = SettledBacking(directory: data)
+        var backing: SQLiteBacking? = SQLiteBacking(directory: data)
         _ = try backing?.load { _ in }
         let change = BuiltBatch.Change(revision: 1, key: [1], value: [7, 7, 7], created: 1)
         if let backing { try BuiltBatch([change]).commit(to: backing) }

@@ -1,15 +1,15 @@
 import CSQLite
 import Glibc
 import StateEngine
+import StateLog
 import StateSQLite
+import StateTestSupport
 
 /// A data directory of a test's own; it goes with this object.
 final class TemporaryStore {
     let directory: String
     var database: String { directory + "/stated.db" }
-    var log: String { database + "-wal" }
-    /// What tells the store from a restored one.
-    var mark: String { database + "-mark" }
+    var log: String { directory + "/log" }
 
     init(in place: String = "/tmp") throws {
         var template = Array("\(place)/state-sqlite-XXXXXX".utf8CString)
@@ -19,19 +19,32 @@ final class TemporaryStore {
 
     deinit {
         let parent = String(directory.dropLast("/data".count))
-        for folder in [directory, parent] {
+        for folder in [log, directory, parent] {
             for name in names(in: folder) { unlink(folder + "/" + name) }
             rmdir(folder)
         }
     }
 
-    /// A backing whose log is small.
-    func backing(_ adjust: (inout LogLimits) -> Void = { _ in }) -> SQLiteBacking {
-        var limits = LogLimits()
-        limits.checkpointByteCount = 256 << 10
-        limits.keptByteCount = 512 << 10
-        adjust(&limits)
-        return SQLiteBacking(directory: directory, logLimits: limits)
+    /// A backing with small segments, which keeps all of the past.
+    func backing(_ adjust: (inout SQLiteBacking.Options) -> Void = { _ in }) -> SQLiteBacking {
+        var options = SQLiteBacking.Options()
+        options.history = .keep(changes: .max)
+        options.log.segmentByteCount = 64 << 10
+        options.log.largeSegmentByteCount = 256 << 10
+        adjust(&options)
+        return SQLiteBacking(directory: directory, options)
+    }
+
+    /// The same on files of the log that a test makes fail.
+    func backing(
+        on files: FaultyFiles,
+        _ adjust: (inout SQLiteBacking.Options) -> Void
+    ) -> SQLiteBacking {
+        var options = SQLiteBacking.Options()
+        options.history = .keep(changes: .max)
+        adjust(&options)
+        let location = StoreLocation(directory: directory)
+        return SQLiteBacking(location, log: location.logDirectory, options) { _ in files }
     }
 
     /// Commits `changes`, one transaction each, and stops cleanly.
@@ -42,6 +55,36 @@ final class TemporaryStore {
         backing.close()
     }
 
+    /// Commits a history of a keyspace: values of all sizes, overwritten and deleted, transactions of one change and of
+    /// many; and stops cleanly.
+    func fillWithHistory(commitCount: Int, seed: UInt64) throws {
+        let keyspace = try LocalKeyspace(backing: backing())
+        defer { keyspace.close() }
+        try Self.apply(commitCount: commitCount, seed: seed, to: keyspace)
+    }
+
+    private static func apply(
+        commitCount: Int,
+        seed: UInt64,
+        to keyspace: LocalKeyspace
+    ) throws {
+        var numbers = SplitMix(seed: seed)
+        for _ in 0..<commitCount {
+            let count = numbers.chance(20) ? Int.random(in: 2...40, using: &numbers) : 1
+            try keyspace.apply(
+                try (0..<count).map { _ in
+                    let number = Int.random(in: 0..<300, using: &numbers)
+                    let key = try Key(
+                        "test/\(number)" + String(repeating: "k", count: number % 40)
+                    )
+                    if numbers.chance(15) { return .delete(key) }
+                    let size = numbers.chance(1) ? 60_000 : numbers.chance(4) ? 6_000 : 150
+                    return .set(key, numbers.bytes(Int.random(in: 0...size, using: &numbers)))
+                }
+            )
+        }
+    }
+
     /// Everything that a start reads back.
     func contents() throws -> Contents {
         let backing = backing()
@@ -50,37 +93,23 @@ final class TemporaryStore {
         return contents
     }
 
-    /// Puts bytes of the database back, with those of its mark then, so that it does not count as restored.
-    func put(_ database: [UInt8], markedBy mark: [UInt8]) throws {
-        try write(database, to: self.database)
-        try putMark(mark)
-    }
-
-    /// As a new file, without the attribute that a later start has set.
-    func putMark(_ mark: [UInt8]) throws {
-        unlink(self.mark)
-        try write(mark, to: self.mark)
-    }
-
-    /// Leaves the mark as a power failure may: it says of no commit that it was acknowledged.
-    func forgetAcknowledged() throws {
-        var mark = try readFile(self.mark)
-        mark.replaceSubrange(2_048..<2_096, with: [UInt8](repeating: 0, count: 48))
-        try write(mark, to: self.mark)
-    }
-
     /// Copies all files into another directory, as `cp -r` does.
     func copy(to other: TemporaryStore) throws {
-        mkdir(other.directory, 0o700)
-        for name in names(in: directory) {
-            try write(try readFile(directory + "/" + name), to: other.directory + "/" + name)
+        for (from, to) in [(directory, other.directory), (log, other.log)] {
+            mkdir(to, 0o700)
+            for name in names(in: from) where from + "/" + name != log {
+                try write(try readFile(from + "/" + name), to: to + "/" + name)
+            }
         }
     }
 }
 
-/// What a start of a store reads back.
+/// What a store has after a start.
 struct Contents: Equatable {
     var loaded: LoadedStore
+    /// The newest change of each key, by key.
+    var newest: [[UInt8]: Change] = [:]
+    /// All changes that its history has, in order.
     var changes: [Change] = []
 
     struct Change: Hashable {
@@ -89,8 +118,17 @@ struct Contents: Equatable {
     }
 
     init(of backing: SQLiteBacking) throws {
+        var newest: [[UInt8]: Change] = [:]
+        loaded = try backing.load { newest[Array($0.key)] = Change($0) }
+        self.newest = newest
         var changes: [Change] = []
-        loaded = try backing.load { changes.append(Change($0)) }
+        let history = try backing.openHistory()
+        try history.snapshot { _ in
+            _ = try history.forEachChange(after: .end(of: 0), through: .max) {
+                changes.append(Change($0))
+                return true
+            }
+        }
         self.changes = changes
     }
 }
@@ -124,18 +162,7 @@ struct TestFailure: Error, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
-let pageByteCount = HistorySchema.pageByteCount
-/// Of the log: a page and its header.
-let frameByteCount = pageByteCount + 24
-
-/// Bytes of a log up to the last frame that belongs to its header: those with its salts.
-func usedLogByteCount(of log: [UInt8]) -> Int {
-    var end = 32
-    while end + frameByteCount <= log.count, log[end + 8..<end + 16] == log[16..<24] {
-        end += frameByteCount
-    }
-    return end
-}
+let pageByteCount = StoreHeader.pageByteCount
 
 func names(in directory: String) -> [String] {
     guard let stream = opendir(directory) else { return [] }

@@ -149,13 +149,8 @@ struct ResumeTests {
     @Test func `a history that cannot be read is a gap, and is logged`() throws {
         _ = try writer.ask("SET a 1")
         _ = try writer.ask("SET b 1")
-        // The daemon's own connection still has the file.
-        let (path, away) = (
-            stored.directory.path(of: "data/stated.db"), stored.directory.path(of: "x")
-        )
-        #expect(rename(path, away) == 0)
-        // No commit is acknowledged without its file.
-        try expectGapAndState(try stored.connect(), "FROM 1") { #expect(rename(away, path) == 0) }
+        stored.files.fail(.other, isLasting: true)
+        try expectGapAndState(try stored.connect(), "FROM 1") { stored.files.heal() }
         #expect(stored.server.log.update { $0.contains { $0.contains("watch 1 of client") } })
     }
 

@@ -1,4 +1,5 @@
 import StateEngine
+import StateLog
 import StateSQLite
 import StateServer
 import StateTestSupport
@@ -11,17 +12,22 @@ final class StoredServer {
     let server: ServedKeyspace
     private let backing: SQLiteBacking
 
-    /// - Parameters:
-    ///   - adjust: Changes the options.
-    ///   - clock: The time by which history grows old; nil for that of the machine.
+    /// Where its log is.
+    let files: FaultyFiles
+
+    /// - Parameter adjust: Changes the options.
     /// - Throws: If the store cannot be made.
-    init(
-        _ adjust: (inout ServerOptions) -> Void = { _ in },
-        clock: (@Sendable () -> Int64)? = nil
-    ) throws {
+    init(_ adjust: (inout ServerOptions) -> Void = { _ in }) throws {
         directory = try TemporaryDirectory()
-        backing = SQLiteBacking(directory: directory.path(of: "data"))
-        if let clock { backing.clock = clock }
+        let location = StoreLocation(directory: directory.path(of: "data"))
+        let empty = SQLiteBacking(directory: location.directory)
+        _ = try empty.load { _ in }
+        empty.close()
+        let files = FaultyFiles(try LogDirectory(location.logDirectory))
+        self.files = files
+        var options = SQLiteBacking.Options()
+        options.history = HistoryLimits()
+        backing = SQLiteBacking(location, log: location.logDirectory, options) { _ in files }
         server = try ServedKeyspace(backing, adjust)
     }
 

@@ -71,12 +71,12 @@ enum StateTestProgram {
     /// Sets one of 50 keys, and `number`, in each commit, and prints that number once it is durable; the
     /// store is settled all the time meanwhile.
     private static func settle(in directory: String) throws {
-        var options = SettledBacking.Options()
+        var options = SQLiteBacking.Options()
         options.log.segmentByteCount = 48 << 10
         options.log.largeSegmentByteCount = 96 << 10
         options.settling.logByteCount = 24 << 10
         options.settling.sliceByteCount = 32 << 10
-        let backing = SettledBacking(directory: directory, options)
+        let backing = SQLiteBacking(directory: directory, options)
         let loaded = try backing.load { _ in }
         var revision = loaded.revision
         while true {
@@ -100,10 +100,10 @@ enum StateTestProgram {
     /// Sets one key after the other until the disk is full, deletes all of them, and begins anew as soon
     /// as sets are accepted; prints each change once it is durable.
     private static func fill(_ directory: String) throws {
-        var options = SettledBacking.Options()
+        var options = SQLiteBacking.Options()
         options.history = .keep(byteCount: 4 << 20)
         let keyspace = try LocalKeyspace(
-            backing: SettledBacking(directory: directory, options)
+            backing: SQLiteBacking(directory: directory, options)
         )
         let numbers = keyspace.entries("/", after: nil, limit: .max).compactMap { key, _ in
             Int(key.description.dropFirst(5))

@@ -384,8 +384,6 @@ int clinux_sync_data(int descriptor);
 /// Reserves the blocks of the first bytes of a file, which becomes as long (posix_fallocate(3)). 0, or the number
 /// of the error.
 int clinux_allocate(int descriptor, off_t byte_count);
-/// The kernel need not keep what it has read of a file (POSIX_FADV_DONTNEED); nothing on Darwin.
-void clinux_drop_pages(int descriptor);
 
 /// Makes everything durable that was written to the file system of `descriptor` (syncfs(2)). 0, or
 /// -1 with errno.

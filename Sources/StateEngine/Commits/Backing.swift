@@ -42,7 +42,7 @@ public protocol Backing: AnyObject, Sendable {
         _ receive: (borrowing StoredChange) -> Void
     ) throws -> [String: String]
 
-    /// Periodic work after the replies to a commit were sent: checkpoints.
+    /// Periodic work after the replies to a commit were sent.
     func maintain()
 
     /// Whether ``maintain()`` has anything to do. Asked after each commit of a thread that waits

@@ -9,7 +9,7 @@ extension CommitQueue {
     func compactWhileIdle(_ compaction: inout Compaction) {
         capabilities.compaction?.lookForRoom()
         lookForCompaction(&compaction)
-        guard compaction.need.isAny || isAsked(compaction) else { return }
+        guard compaction.hasNews || isAsked(compaction) else { return }
         let start = clinux_monotonic_nanoseconds()
         compact(&compaction) {
             clinux_monotonic_nanoseconds() - start < 5_000_000
@@ -34,10 +34,6 @@ extension CommitQueue {
         }
         takeRequests(&compaction)
         let start = clinux_monotonic_nanoseconds()
-        defer {
-            let time = clinux_monotonic_nanoseconds() - start
-            meter.withLock { $0.compaction += time }
-        }
         do throws(StateError) {
             var turnEnd = start + CommitQueue.turn
             let step = try compacting.compact {

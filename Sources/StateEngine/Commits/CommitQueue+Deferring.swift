@@ -25,8 +25,7 @@ extension CommitQueue {
         if case .failed = finished { noteFailed(count) }
         let maintains = backing.needsMaintenance
         let shortage = capabilities.compaction?.shortage
-        // Order matters: the next commit begins, then the answers are sent, then comes the
-        // checkpoint.
+        // Order matters: the next commit begins, then the answers are sent, then comes maintenance.
         _ = answer(finished)
         answer(shortage)
         if maintains { submit(.maintain) }

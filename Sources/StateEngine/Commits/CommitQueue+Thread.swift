@@ -34,13 +34,13 @@ extension CommitQueue {
                 let start = clinux_monotonic_nanoseconds()
                 let count = batch.transactionCount
                 let finished = commit(batch)
-                // Order matters: the replies go before the checkpoint.
+                // Order matters: the replies go before maintenance.
                 let waiting = answer(finished)
                 switch finished {
                 case .committed:
                     let end = clinux_monotonic_nanoseconds()
                     pace = Pace(after: count, waiting: waiting, took: end - start, at: end)
-                    maintain(from: end)
+                    backing.maintain()
                     compactBetweenCommits(&compaction, after: end - start)
                 case .failed(_, let error):
                     noteFailed(count)
@@ -76,12 +76,6 @@ extension CommitQueue {
 
     func noteFailed(_ count: Int) { meter.withLock { $0.failedCount += count } }
 
-    private func maintain(from start: Int64) {
-        backing.maintain()
-        let nanoseconds = clinux_monotonic_nanoseconds() - start
-        meter.withLock { $0.maintenance += nanoseconds }
-    }
-
     private func perform(
         _ work: CommitWork,
         _ raising: inout ReservationPatience,
@@ -90,10 +84,9 @@ extension CommitQueue {
         switch work {
         case .reopen: reopen(&compaction)
         case .maintain:
-            let start = clinux_monotonic_nanoseconds()
-            maintain(from: start)
+            backing.maintain()
             lookForCompaction(&compaction)
-            compaction.quietAt = start + CommitQueue.quietTime
+            compaction.quietAt = clinux_monotonic_nanoseconds() + CommitQueue.quietTime
         case .notify: state.withLock { $0.notify }()
         case .reserve: reserveRevisionsNow(&raising)
         case .run(let body): body(true)
@@ -212,8 +205,8 @@ extension CommitQueue {
     struct Compaction {
         /// Requests that are not answered yet.
         var requests: [CompactionRequest] = []
-        /// The need for compaction when the thread last had the backing.
-        var need = CompactionNeed()
+        /// Whether the backing had news when the thread last had it.
+        var hasNews = false
         /// When it checks again although nothing was committed: changes grow old.
         var lookAt: Int64 = 0
         /// After a failure nothing is tried before this time, unless somebody asks for it.
@@ -224,7 +217,7 @@ extension CommitQueue {
         /// Whether it makes room on a full disk.
         var makesRoom = false
         /// When the next piece begins while nothing is queued.
-        var beginAt: Int64 { need.isDue || makesRoom ? retryAt : max(retryAt, quietAt) }
+        var beginAt: Int64 { makesRoom ? retryAt : max(retryAt, quietAt) }
 
         init() {}
     }
@@ -241,7 +234,7 @@ extension CommitQueue {
         guard capabilities.compaction != nil else { return .wait(nanoseconds: nil) }
         let now = clinux_monotonic_nanoseconds()
         if isAsked(compaction) { return .turn(.compact) }
-        let time = compaction.need.isWorthwhile ? compaction.beginAt : compaction.lookAt
+        let time = compaction.hasNews ? compaction.beginAt : compaction.lookAt
         return now >= time ? .turn(.compact) : .rest(nanoseconds: time - now)
     }
 
@@ -249,51 +242,25 @@ extension CommitQueue {
         !compaction.requests.isEmpty || state.withLock { $0.work.asksForCompaction }
     }
 
-    /// Finds out how much there is to compact, while this thread has the backing.
-    ///
-    /// What is too little for a piece of its own is compacted once nothing was committed for a
-    /// second.
+    /// Finds out whether there is anything to compact, while this thread has the backing.
     func lookForCompaction(_ compaction: inout Compaction) {
         guard let compacting = capabilities.compaction else { return }
-        compaction.need = compacting.compactionNeed
+        compaction.hasNews = compacting.hasCompactionNews
         compaction.makesRoom = compacting.shortage != nil
-        let isSoon = compaction.need.isAny || compaction.makesRoom
+        let isSoon = compaction.hasNews || compaction.makesRoom
         let pause: Int64 = isSoon ? 1_000_000_000 : 10_000_000_000
         compaction.lookAt = max(clinux_monotonic_nanoseconds() + pause, compaction.retryAt)
     }
 
-    /// Compacts a piece after a commit that took `duration` nanoseconds, if enough has gathered.
-    ///
-    /// The piece takes half as long as the commit, so compaction takes at most a third of the time;
-    /// four times as long as the commit if it lags far behind. Until it lags so far that the store
-    /// would outgrow its bound, a piece takes 2 ms at most, so that no writer waits longer for it.
+    /// Waits a little for a compaction that somebody has asked for, after a commit that took `duration`
+    /// nanoseconds: half as long as that, and 2 ms at most.
     func compactBetweenCommits(_ compaction: inout Compaction, after duration: Int64) {
         lookForCompaction(&compaction)
         let start = clinux_monotonic_nanoseconds()
         compaction.quietAt = start + CommitQueue.quietTime
-        guard isAsked(compaction) || compaction.need.isDue && start >= compaction.retryAt else {
-            return
-        }
-        let share = compaction.need.isUrgent ? duration * 4 : duration / 2
-        let longest = compaction.need.isOverdue ? Int64.max : 2_000_000
-        let limit = min(share, longest)
+        guard isAsked(compaction) else { return }
+        let limit = min(duration / 2, 2_000_000)
         compact(&compaction) { clinux_monotonic_nanoseconds() - start < limit }
         lookForCompaction(&compaction)
     }
-}
-
-/// What there is to compact.
-package struct CompactionNeed: Hashable, Sendable {
-    /// Enough for a piece while there is nothing to commit.
-    package var isWorthwhile = false
-    /// Anything at all.
-    package var isAny = false
-    /// So much that commits wait for a piece now and then.
-    package var isDue = false
-    /// So much that commits wait longer for compaction than for each other.
-    package var isUrgent = false
-    /// So much that the bound of the store matters more than how long commits wait.
-    package var isOverdue = false
-
-    package init() {}
 }

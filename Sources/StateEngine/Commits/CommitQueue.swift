@@ -9,7 +9,7 @@ import Synchronization
 /// One thread at a time uses the backing. If the commit thread is idle, a writer that waits for its
 /// answer commits on its own thread what is queued: waking the commit thread and being woken by it
 /// takes half as long again as a sync. What arrives meanwhile, and everything that is not a commit
-/// (reopening the store, checkpoints, edits), is left to the commit thread.
+/// (reopening the store, maintenance, edits), is left to the commit thread.
 ///
 /// After a failed commit nothing more is taken until ``resume()``, because what is queued was
 /// computed on top of it. After a commit whose outcome is unknown the store is reopened first,
@@ -207,8 +207,8 @@ final class CommitQueue: Sendable {
         guard let files, let staged = try files.stage(batch) else {
             return try backing.commit(batch)
         }
-        // Order matters: new files beside their targets, the rows with the list of pending files,
-        // then the files in their places.
+        // Order matters: new files beside their targets, the changes with the list of pending
+        // files, then the files in their places.
         do {
             try backing.commit(batch)
         } catch {

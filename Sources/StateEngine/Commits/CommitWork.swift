@@ -238,9 +238,6 @@ package struct CommitMeter: Sendable {
     package private(set) var nanoseconds: Int64 = 0
     /// Batches by their time: those up to each of ``bounds``, then all others.
     package private(set) var counts = [Int](repeating: 0, count: CommitMeter.bounds.count + 1)
-    /// The time of checkpoints and of compaction on the commit thread, in nanoseconds.
-    package internal(set) var maintenance: Int64 = 0
-    package internal(set) var compaction: Int64 = 0
 
     /// In microseconds.
     package static let bounds: [Int64] = [

@@ -1,14 +1,11 @@
-/// Takes changes that are loaded soon; their bytes are valid only during the call.
-package typealias LookAhead = (ArraySlice<StoredChange>) -> Void
-
-/// A backing that removes superseded changes from its history, in pieces of a few milliseconds.
+/// A backing that removes superseded changes from its history.
 ///
 /// All of it is called between commits, by the thread that calls ``Backing/commit(_:)``.
 package protocol CompactingBacking: HistoryBacking {
-    /// How much there is to compact; asked after each commit.
+    /// Whether it has news: something was removed, or can be, that ``compact(while:)`` tells of.
     ///
-    /// - Complexity: O(log *n*) in the history's length, without the disk.
-    var compactionNeed: CompactionNeed { get }
+    /// Asked after each commit.
+    var hasCompactionNews: Bool { get }
 
     /// Why only deletes can be committed; nil if everything can.
     var shortage: StateError? { get }
@@ -16,37 +13,15 @@ package protocol CompactingBacking: HistoryBacking {
     /// Checks whether there is room again.
     func lookForRoom()
 
-    /// Loads as ``Backing/load(_:)`` does.
-    ///
-    /// - Parameters:
-    ///   - lookAhead: Called with changes that `receive` is called with next, if several are known.
-    ///   - receive: Called for each change; the bytes are valid only during that call.
-    /// - Returns: What was found.
-    /// - Throws: As ``Backing/load(_:)``.
-    func load(
-        lookingAhead lookAhead: LookAhead,
-        _ receive: (borrowing StoredChange) -> Void
-    ) throws -> LoadedStore
-
-    /// Records, while the store loads, that the change read last superseded the one at `place`.
-    ///
-    /// - Parameters:
-    ///   - place: The place of the earlier change.
-    ///   - byteCount: The bytes of its value.
-    func didLoad(superseding place: HistoryPlace, byteCount: Int)
-
     /// Sets what rules keep of the history; nil if they leave it to the retention.
     ///
     /// Any thread may set it. What earlier rules did not keep does not come back.
     func keep(by rules: HistoryRules?)
 
-    /// Sets how the newest versions of keys are looked up, once, before the first compaction.
-    func look(at versions: @escaping NewestVersions)
-
     /// Compacts everything up to `revision`, beyond the retention, and leaves nothing superseded.
     func raiseCompaction(to revision: Int64)
 
-    /// Compacts a piece, in one transaction.
+    /// Compacts a piece, or waits a little for the thread that does.
     ///
     /// - Parameter goesOn: Asked often; if it returns false, the piece ends within a fraction of a
     ///   millisecond.
@@ -55,7 +30,7 @@ package protocol CompactingBacking: HistoryBacking {
     ///   unknown`, the store must be reopened.
     func compact(while goesOn: () -> Bool) throws(StateError) -> CompactionStep
 
-    /// Removes nothing for the next minute, because a backup reads the history.
+    /// Settles and removes nothing for the next minute, because a backup reads the store.
     ///
     /// Any thread may call it. A transaction that is under way is finished.
     func pauseCompaction()
@@ -75,17 +50,13 @@ package protocol CompactingBacking: HistoryBacking {
     /// Gives free pages back to the file system; commits wait until it has ended.
     ///
     /// - Returns: By how many bytes the files became smaller.
-    /// - Throws: ``StateError/Code/noSpace`` if there is no room for a second copy of the values;
-    ///   nothing has changed.
+    /// - Throws: ``StateError``; perhaps some of it was done.
     func shrink() throws(StateError) -> Int64
 }
 
 extension CompactingBacking {
     /// Does nothing: the history has no rules.
     package func keep(by rules: HistoryRules?) {}
-
-    /// Does nothing: see ``keep(by:)``.
-    package func look(at versions: @escaping NewestVersions) {}
 
     /// Does nothing: nothing is backed up.
     package func pauseCompaction() {}

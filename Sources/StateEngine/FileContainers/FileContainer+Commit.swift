@@ -20,8 +20,9 @@ extension FileContainer {
     /// Writes the new files of a batch beside their targets.
     ///
     /// A file that others have changed, and that was not adopted yet, is left alone: their edit
-    /// comes after this commit. A file that cannot be written is left out, too: its row is stored,
-    /// writes to its key are refused from then on, and no other key's commit fails because of it.
+    /// comes after this commit. A file that cannot be written is left out, too: its change is
+    /// stored, writes to its key are refused from then on, and no other key's commit fails because
+    /// of it.
     ///
     /// - Throws: ``StateError`` if nothing can be written to the directory; the new files are
     ///   removed then, and all others are unchanged.
@@ -71,7 +72,7 @@ extension FileContainer {
         }
     }
 
-    /// Puts the new files into place, after the rows are on stable storage.
+    /// Puts the new files into place, after the changes are on stable storage.
     func publish(_ part: FilePart) {
         for path in part.adopted { adopting[path] = nil }
         for (path, reason) in part.obstructed {
@@ -117,7 +118,7 @@ extension FileContainer {
         }
     }
 
-    /// Sets a file to the value of its row, unless somebody has edited it.
+    /// Sets a file to the stored value of its key, unless somebody has edited it.
     ///
     /// - Returns: Whether that is done; an edit by somebody is left to be read.
     func settle(_ path: FilePath, old: ValueDigest?, to value: [UInt8]?) -> Bool {

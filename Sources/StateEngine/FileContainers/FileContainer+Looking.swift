@@ -74,7 +74,7 @@ extension FileContainer {
                 continue
             }
             room.notePlace()
-            // It is compared with the row when writing it is tried again.
+            // It is compared with the value when writing it is tried again.
             if unpublished[path] != nil {
                 retry.hasten()
                 continue

@@ -29,7 +29,7 @@ final class FileContainer: @unchecked Sendable {
         var value: [UInt8]?
     }
 
-    /// A key whose row is on stable storage, but whose file is not.
+    /// A key whose change is on stable storage, but whose file is not.
     struct Unpublished {
         /// What the file held before.
         var old: ValueDigest?
@@ -99,8 +99,8 @@ final class FileContainer: @unchecked Sendable {
         problems.all(used.withLock { $0.watcher }?.unwatched ?? [:])
     }
 
-    /// Refuses writes to a key whose row is stored and whose file cannot be written, and schedules
-    /// another try.
+    /// Refuses writes to a key whose change is stored and whose file cannot be written, and
+    /// schedules another try.
     func leaveUnpublished(_ path: FilePath, old: ValueDigest?, _ reason: String) {
         unpublished[path] = Unpublished(old: unpublished[path]?.old ?? old, reason: reason)
         problems.refuseWrites(to: path, reason)

@@ -1,5 +1,5 @@
-/// The changes of a commit to all files; the rows are stored between ``FileContainers/stage(_:)``
-/// and ``FileContainers/publish(_:)``.
+/// The changes of a commit to all files; storage gets them between ``FileContainers/stage(_:)`` and
+/// ``FileContainers/publish(_:)``.
 struct FilePublication {
     var parts: [FilePart] = []
     var listChange = PendingFileListChange.keep
@@ -86,7 +86,7 @@ extension FileContainers {
     /// Puts the new files of a stored batch into place.
     ///
     /// A file that cannot be written is tried again, and writes to its key are refused meanwhile:
-    /// the rows are stored and acknowledged.
+    /// the changes are stored and acknowledged.
     func publish(_ publication: FilePublication) {
         onStep(2)
         switch publication.listChange {

@@ -5,12 +5,12 @@ import Synchronization
 /// The directories whose files hold the values of keys, beside the history that all keys share.
 ///
 /// A commit with keys that live in files takes four steps, whose order is the guarantee
-/// (``CommitQueue/commit(_:)``): each new file is written beside its target and synced; the rows
+/// (``CommitQueue/commit(_:)``): each new file is written beside its target and synced; the changes
 /// are committed, with a list of the pending files (``PendingFileList``); the new files take their
 /// places; the commit is acknowledged. Edits by others are adopted as ordinary commits whose cause
-/// is `file`: they are rows, too. If such an edit meets a write, the edit comes after it. A writer
-/// that checks ``mayHaveChanged(_:before:)`` first, and waits while it returns true, comes after every
-/// edit that was complete before.
+/// is `file`: they are stored, too. If such an edit meets a write, the edit comes after it. A
+/// writer that checks ``mayHaveChanged(_:before:)`` first, and waits while it returns true, comes
+/// after every edit that was complete before.
 ///
 /// What is neither immutable nor under a lock belongs to the thread that has the backing: the proof
 /// of `@unchecked Sendable`.

@@ -64,7 +64,7 @@ final class FileProblems: Sendable {
 
     func accept(_ path: FilePath) { refusals.remove(path) }
 
-    /// Refuses writes to a key whose row is stored, but whose file cannot be written.
+    /// Refuses writes to a key whose change is stored, but whose file cannot be written.
     func refuseWrites(to path: FilePath, _ reason: String) {
         let error = StateError(.readOnly, "its file cannot be written: \(reason)")
         if obstacles.put(error, at: path) {

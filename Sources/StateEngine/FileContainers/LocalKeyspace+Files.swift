@@ -106,7 +106,7 @@ extension LocalKeyspace {
         guard files.storedList != .none, files.containers.allSatisfy(\.unpublished.isEmpty),
             let store = queue.capabilities.files
         else { return }
-        // If it stays, the next start finds that every file equals its row.
+        // If it stays, the next start finds that every file equals its value.
         do { try store.setPendingFileList(nil) } catch { return }
         files.storedList = .none
     }

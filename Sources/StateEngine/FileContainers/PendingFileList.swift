@@ -1,8 +1,8 @@
 /// The keys whose files a commit may not have reached yet, each with the digest of its file before.
 ///
-/// It is written by the transaction of the rows themselves, so that a start can distinguish a file
+/// It is written in the frame of the changes themselves, so that a start can distinguish a file
 /// that was not reached from one that somebody has edited since: a file with its former contents is
-/// set to the row's value; a file with neither is an edit.
+/// set to the stored value; a file with neither is an edit.
 ///
 /// ```
 /// 617564696f2f766f6c756d65 3:9c1f0a…

@@ -14,8 +14,8 @@ public protocol HistoryReading: AnyObject {
     /// Runs `body` on one snapshot of the store: everything that is durable, and nothing that is
     /// committed while it runs.
     ///
-    /// It must end soon, within about 50 ms (`HistoryBudget`): while it runs, the store's log
-    /// cannot be restarted.
+    /// It must end soon, within about 50 ms (`HistoryBudget`): while it runs, no file of the
+    /// store's log can be used again.
     ///
     /// - Parameter body: Takes the compacted revision. From it on everything is there, except what
     ///   rules have removed (``floors()``); of earlier changes, those that are still live at it, and

@@ -75,7 +75,7 @@ public final class LocalKeyspace: WaitableKeyspace {
         )
         let loaded = KeyspaceCore(store, limits: limits)
         do {
-            loaded.finishLoading(try LocalKeyspace.load(backing, into: loaded))
+            loaded.finishLoading(try backing.load { loaded.load($0) })
         } catch let error as StateError {
             throw error
         } catch {
@@ -93,7 +93,6 @@ public final class LocalKeyspace: WaitableKeyspace {
         core = CoreLock(loaded)
         let inner = LocalKeyspace(core, queue, backing, didClose)
         self.inner = inner
-        capabilities.compaction?.look(at: { [weak inner] in inner?.newestVersions(of: $0) ?? [] })
         // An intended cycle until `close`: the commit thread uses what this object owns.
         queue.setNotify { inner.settle { _ in } }
         queue.start()

@@ -24,7 +24,7 @@ package struct KeptHistory: Hashable, Sendable {
     }
 }
 
-/// The rules of a keyspace, for the thread that sweeps the history.
+/// The rules of a keyspace, for the thread that compacts the history.
 ///
 /// Only that thread uses the copy of the rules: the proof of `@unchecked Sendable`.
 package final class HistoryRules: @unchecked Sendable {
@@ -44,41 +44,4 @@ package final class HistoryRules: @unchecked Sendable {
 
     /// The patterns of a rule.
     package func patterns(of rule: Int) -> [Pattern] { rules.patterns(of: rule) }
-}
-
-/// The newest durable version of a key: enough to count how many came after an earlier one.
-package struct NewestVersion: Hashable, Sendable {
-    package var created: Int64
-    package var version: Int64
-
-    package init(created: Int64, version: Int64) {
-        (self.created, self.version) = (created, version)
-    }
-}
-
-/// The newest durable versions of keys, in their order; nil for a key that is absent.
-package typealias NewestVersions = @Sendable (_ keys: [[UInt8]]) -> [NewestVersion?]
-
-extension LocalKeyspace {
-    /// See ``NewestVersions``.
-    ///
-    /// - Complexity: O(*n*) in the bytes of the keys, under the lock for 128 of them at a time.
-    func newestVersions(of keys: [[UInt8]]) -> [NewestVersion?] {
-        stride(from: 0, to: keys.count, by: 128).flatMap { start in
-            newestVersions(of: keys[start..<min(start + 128, keys.count)])
-        }
-    }
-
-    private func newestVersions(of keys: ArraySlice<[UInt8]>) -> [NewestVersion?] {
-        withCore { core in
-            keys.map { key in
-                key.withUnsafeBytes { key -> NewestVersion? in
-                    guard let version = core.entries.head(key)?.version(at: core.revisions.durable),
-                        !version.isDeleted, !version.isVolatile
-                    else { return nil }
-                    return NewestVersion(created: version.created, version: version.version)
-                }
-            }
-        }
-    }
 }

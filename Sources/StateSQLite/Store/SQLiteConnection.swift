@@ -3,7 +3,7 @@ package import StateEngine
 
 /// One connection to one database file, for one thread at a time.
 ///
-/// Closing it leaves the write-ahead log as it is, unless ``checkpointsOnClose()`` was called: a
+/// Closing it leaves SQLite's own log as it is, unless ``checkpointsOnClose()`` was called: a
 /// refused store stays the same, byte for byte.
 package final class SQLiteConnection {
     let path: String
@@ -53,11 +53,6 @@ package final class SQLiteConnection {
         for hook in hooks { hook.deallocate() }
     }
 
-    /// Another connection to the same file, for another thread.
-    func another() throws(SQLiteFailure) -> SQLiteConnection {
-        try SQLiteConnection(path: path, under: lock)
-    }
-
     /// Sets how long to retry if another process holds a lock.
     /// https://www.sqlite.org/c3ref/busy_timeout.html
     func waitForLocks(_ time: Duration) {
@@ -65,16 +60,16 @@ package final class SQLiteConnection {
         sqlite3_busy_timeout(handle, Int32(seconds * 1_000 + attoseconds / 1_000_000_000_000_000))
     }
 
-    /// Makes closing the last connection move the log into the database and remove it.
+    /// Makes closing the last connection move SQLite's own log into the database and remove it.
     package func checkpointsOnClose() { _ = csqlite_leave_log_on_close(handle, 0) }
 
-    /// Syncs the database file, but not the log.
+    /// Syncs the database file, but not SQLite's own log.
     func sync() throws(SQLiteFailure) {
         let code = csqlite_sync(handle)
         guard code == SQLITE_OK else { throw failure(code, during: "sync") }
     }
 
-    /// A file of SQLite: the database or the write-ahead log.
+    /// A file of SQLite: the database or SQLite's own log.
     enum File: Int32 {
         // https://www.sqlite.org/c3ref/c_fcntl_begin_atomic_write.html
         case database = 7
@@ -111,40 +106,15 @@ package final class SQLiteConnection {
         guard code == SQLITE_OK else { throw failure(code, during: operation) }
     }
 
-    /// Changes the checkpoints of this connection; once for a connection.
-    ///
-    /// - Parameters:
-    ///   - byteCount: After so many bytes of pages, the database is synced.
-    ///   - context: What `body` gets; it outlives the connection.
-    ///   - body: Called when all pages are written, and other connections still read these from the
-    ///     log.
-    /// - Throws: SQLite's error; nothing is called then.
-    func hookCheckpoint(
-        syncingEach byteCount: Int,
-        _ context: UnsafeMutableRawPointer,
-        _ body: @escaping @convention(c) (UnsafeMutableRawPointer?) -> Void
-    ) throws(SQLiteFailure) {
-        try hook(.database, byteCount, body, context)
-    }
-
     /// Syncs a file after so many bytes that are written to it, so that a commit of others does not wait
     /// for all of a large transaction; once for a file.
     ///
     /// - Throws: SQLite's error; nothing is synced in pieces then.
     func syncPieces(of file: File, each byteCount: Int) throws(SQLiteFailure) {
-        try hook(file, byteCount, nil, nil)
-    }
-
-    private func hook(
-        _ file: File,
-        _ byteCount: Int,
-        _ body: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?,
-        _ context: UnsafeMutableRawPointer?
-    ) throws(SQLiteFailure) {
         let hook = UnsafeMutablePointer<csqlite_file_hook>.allocate(capacity: 1)
         hooks.append(hook)
-        let code = csqlite_hook(handle, file.rawValue, hook, Int32(byteCount), body, context)
-        guard code == SQLITE_OK else { throw failure(code, during: "hook") }
+        let code = csqlite_sync_pieces(handle, file.rawValue, hook, Int32(byteCount))
+        guard code == SQLITE_OK else { throw failure(code, during: "sync in pieces") }
     }
 
     /// Whether a transaction is open.
@@ -172,6 +142,14 @@ package final class SQLiteConnection {
     /// Sets options of the connection: `name=value` each.
     func set(_ options: String...) throws(SQLiteFailure) {
         for option in options { try execute("PRAGMA \(option)") }
+    }
+
+    /// Makes the database one with a write-ahead log, if it is not.
+    ///
+    /// - Throws: SQLite's error, also where SQLite gives none.
+    func useLog() throws(SQLiteFailure) {
+        let mode = try text("PRAGMA journal_mode=WAL")
+        guard mode == "wal" else { throw failure(SQLITE_IOERR, during: "journal_mode=WAL") }
     }
 
     /// Prepares a statement that will run many times.
@@ -277,71 +255,4 @@ private final class RowReceiver {
         let goesOn = receiver._withUnsafeGuaranteedRef { $0.body(columns) }
         if !goesOn { sqlite3_result_error_code(context, SQLITE_ABORT) }
     }
-}
-
-/// A condition of a statement that is decided here for each row: a function of SQLite.
-///
-/// https://www.sqlite.org/appfunc.html
-final class RowFilter {
-    static let name = "is_chosen"
-    private let connection: SQLiteConnection
-    private let columnCount: Int32
-    private var isChosen: ((SQLiteColumns) -> Bool)?
-
-    /// Defines the function; a statement that has it runs only in ``run(_:_:)``.
-    init(_ connection: SQLiteConnection, columnCount: Int32) throws(SQLiteFailure) {
-        self.connection = connection
-        self.columnCount = columnCount
-        let code = define { context, _, columns in
-            guard let address = sqlite3_user_data(context), let columns else { return }
-            let filter = Unmanaged<RowFilter>.fromOpaque(address)
-            let isChosen = filter._withUnsafeGuaranteedRef { $0.isChosen?(columns) ?? false }
-            sqlite3_result_int(context, isChosen ? 1 : 0)
-        }
-        guard code == SQLITE_OK else { throw connection.failure(code, during: "define filter") }
-    }
-
-    // No statement that has it runs now.
-    deinit { _ = define(nil) }
-
-    private func define(_ function: RowReceiver.Step?) -> Int32 {
-        sqlite3_create_function_v2(
-            connection.handle,
-            RowFilter.name,
-            columnCount,
-            SQLITE_UTF8 | SQLITE_DIRECTONLY,
-            function == nil ? nil : Unmanaged.passUnretained(self).toOpaque(),
-            function,
-            nil,
-            nil,
-            nil
-        )
-    }
-
-    /// Runs a statement.
-    ///
-    /// - Parameters:
-    ///   - statement: Has the function as a condition.
-    ///   - isChosen: Called with the columns of each row, which are valid only during the call.
-    /// - Throws: SQLite's error.
-    func run(
-        _ statement: SQLiteStatement,
-        _ isChosen: (SQLiteColumns) -> Bool
-    ) throws(SQLiteFailure) {
-        let result = withoutActuallyEscaping(isChosen) { isChosen in
-            self.isChosen = isChosen
-            defer { self.isChosen = nil }
-            return Result { () throws(SQLiteFailure) in try statement.run() }
-        }
-        try result.get()
-    }
-}
-
-extension SQLiteBacking {
-    /// Turns off SQLite's memory statistics in this process, which saves a lock for each
-    /// allocation.
-    ///
-    /// For programs that own the process. It must be called before any use of SQLite; later it does
-    /// nothing.
-    package static func omitMemoryStatistics() { _ = csqlite_keep_no_memory_statistics() }
 }

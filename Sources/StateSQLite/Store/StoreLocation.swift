@@ -1,5 +1,6 @@
 import CLinux
 import StateEngine
+import StateLog
 import StatePlatform
 import StateSystem
 
@@ -38,27 +39,33 @@ package struct StoreLocation: Sendable {
         self = isFile ? StoreLocation(path: path) : StoreLocation(directory: path)
     }
 
-    /// The write-ahead log.
+    /// SQLite's own log.
     package var log: String { database + "-wal" }
     /// What a restore or a salvage writes until it has all values.
     package var unfinished: String { database + ".salvage" }
     /// The same, or what it is made of.
     var unfinishedFiles: [String] { [unfinished, unfinished + ".new"] }
-    /// The file of the ``StoreStamp``.
-    package var stamp: String { database + "-mark" }
     /// The file of the ``DeferralLog``.
     package var deferrals: String { database + "-late" }
-    /// The file that reserves disk space.
-    var reserve: String { database + "-reserve" }
-    /// The index of the log, which processes share.
+    /// The index of SQLite's own log, which processes share.
     package var logIndex: String { database + "-shm" }
 
-    /// Checks that the database has at least the size of a page, of any size that was ever used, if
-    /// there is a log: SQLite deletes the log of an empty database.
+    /// The directory of the store's log.
+    package var logDirectory: String {
+        ownsDirectory ? directory + "/log" : database + "-log"
+    }
+
+    /// The same while a restore or a salvage writes it.
+    package var unfinishedLog: String {
+        ownsDirectory ? directory + "/log.salvage" : database + "-log.salvage"
+    }
+
+    /// Checks that the database has at least the size of a page if SQLite's own log exists: SQLite
+    /// deletes that of an empty database.
     ///
     /// - Throws: ``StateError/Code/corrupt``, naming the database.
     func requirePage() throws(StateError) {
-        guard let byteCount = fileByteCount(database), byteCount < HistorySchema.leastByteCount,
+        guard let byteCount = fileByteCount(database), byteCount < StoreHeader.pageByteCount,
             fileByteCount(log) ?? 0 > 0
         else { return }
         throw StateError.damaged(
@@ -108,13 +115,19 @@ package struct StoreLocation: Sendable {
     /// - Throws: ``StateError/Code/storage``, naming what is not a file.
     package func requireFiles() throws(StateError) {
         let names = [
-            database, log, logIndex, database + "-journal", stamp, deferrals, reserve, lock,
+            database, log, logIndex, database + "-journal", deferrals, lock,
         ]
-        for name in names {
+        for name in names + logFiles {
             do throws(OpenFailure) { try NamedFile.require(name) } catch {
                 throw StateError(.storage, error.sentence(name))
             }
         }
+    }
+
+    /// What is in the directory of the log.
+    private var logFiles: [String] {
+        guard let names = try? LogDirectory(reading: logDirectory).names() else { return [] }
+        return names.map { logDirectory + "/" + $0 }
     }
 
     /// Opens a file of the store for reading.
@@ -126,13 +139,5 @@ package struct StoreLocation: Sendable {
             if error.isAbsence { return nil }
             throw StateError(.storage, error.sentence(path))
         }
-    }
-
-    /// Makes the kernel read a file of the store from the disk when it is read next; does nothing if the
-    /// file is missing.
-    static func dropCachedPages(of path: String) throws(StateError) {
-        guard let descriptor = try open(path) else { return }
-        clinux_drop_pages(descriptor)
-        StatePlatform.close(descriptor)
     }
 }

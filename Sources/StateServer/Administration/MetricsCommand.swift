@@ -69,16 +69,6 @@ struct MetricsCommand {
             counts: meter.counts,
             sum: Double(meter.nanoseconds) / 1e9
         )
-        text.counter(
-            "checkpoint_seconds_total",
-            "Time in which the commit thread moved the log into the database.",
-            Double(meter.maintenance) / 1e9
-        )
-        text.counter(
-            "compaction_seconds_total",
-            "Time in which the commit thread removed old changes.",
-            Double(meter.compaction) / 1e9
-        )
     }
 
     private func writeQueues(_ context: borrowing CommandContext, _ text: inout MetricsText) {
@@ -135,7 +125,7 @@ struct MetricsCommand {
         text.gauge("writable", "1 if storage accepts writes, else 0.", refusals ? 0 : 1)
         let report = services.registry.store.report()
         let damaged = services.registry.store.damage != nil
-        let issues = report.filter { ["compaction", "checkpoint", "store"].contains($0.0) }
+        let issues = report.filter { ["settling", "store"].contains($0.0) }
         text.gauge(
             "ok",
             "1 if a part of the storage has no problem, else 0.",
@@ -143,24 +133,50 @@ struct MetricsCommand {
                 ([("part", part)], issue == "ok" && !(part == "store" && damaged) ? 1 : 0)
             }
         )
-        let sizes: [(field: String, help: String)] = [
-            ("database_bytes", "The size of the database."),
-            ("free_bytes", "Unused bytes in the database."),
-            ("log_bytes", "The size of the write-ahead log."),
-            ("history_rows", "Changes and present values in the store."),
-            ("history_backlog", "Changes beyond the retention that are not removed yet."),
-            ("log_lines_dropped", "Lines of the log that nobody read in time."),
-        ]
-        for (field, help) in sizes {
-            guard let number = report.first(where: { $0.0 == field }).flatMap({ Double($0.1) })
-            else { continue }
-            if field == "log_lines_dropped" {
-                text.counter("\(field)_total", help, number)
-            } else {
-                text.gauge(field, help, number)
-            }
+        func number(_ field: String) -> Double? {
+            report.first { $0.0 == field }.flatMap { Double($0.1) }
+        }
+        for (field, help) in MetricsCommand.storeGauges {
+            if let number = number(field) { text.gauge(field, help, number) }
+        }
+        for (field, help) in MetricsCommand.storeCounters {
+            if let number = number(field) { text.counter("\(field)_total", help, number) }
+        }
+        if let milliseconds = number("settled_at") {
+            text.gauge(
+                "settled_timestamp_seconds",
+                "When the log was settled into the database last.",
+                milliseconds / 1_000
+            )
+        }
+        if let microseconds = number("settle_microseconds") {
+            text.gauge(
+                "settle_duration_seconds",
+                "How long that took.",
+                microseconds / 1_000_000
+            )
         }
     }
+
+    /// Fields of STATE.STATUS about the store, with their meaning.
+    private static let storeGauges = [
+        ("database_bytes", "The size of the database."),
+        ("free_bytes", "Unused bytes in the database."),
+        ("log_bytes", "The size of the log."),
+        ("log_segments", "The segments of the log."),
+        ("unsettled_bytes", "Bytes of the log that are not settled into the database yet."),
+    ]
+    private static let storeCounters = [
+        ("segments_dropped", "Segments of the log that are beyond the retention."),
+        ("segments_reused", "Dropped segments whose files the log uses again."),
+        ("segments_rewritten", "Segments that were written again without what rules do not keep."),
+        (
+            "segments_replaced",
+            "Segments that were written again after a write or sync that failed."
+        ),
+        ("carried_bytes", "Bytes of earlier versions that the log has again."),
+        ("log_lines_dropped", "Lines of the log that nobody read in time."),
+    ]
 
     private func writeRefusals(_ context: borrowing CommandContext, _ text: inout MetricsText) {
         text.counter(

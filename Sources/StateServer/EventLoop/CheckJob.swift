@@ -1,12 +1,15 @@
 import StateEngine
 
-/// Reads the complete store to verify its checksums.
+/// Reads the rows and the complete log of the store to verify their checksums.
 ///
 /// `@unchecked Sendable`: the history thread uses it between submission and finish, the loop thread
 /// before and after.
 final class CheckJob: HistoryJob, @unchecked Sendable {
     let control = JobControl()
     let byteCount = 0
+    /// The key of the last row that was read.
+    private var key: [UInt8]?
+    private var hasRows = false
     private var place = HistoryPlace(revision: 0, ordinal: 0)
     private let through: Int64
 
@@ -16,7 +19,14 @@ final class CheckJob: HistoryJob, @unchecked Sendable {
     func readSlice(of history: any HistoryReading) throws -> Bool {
         var budget = HistoryBudget(byteCount: 1 << 20)
         return try history.snapshot { _ in
-            try history.forEachChange(after: place, through: through) { change in
+            if !hasRows, let rows = history as? any SettledReading {
+                hasRows = try rows.forEachRow(after: key) { row in
+                    key = Array(row.key)
+                    return budget.take(byteCount: row.key.count + (row.value?.count ?? 0))
+                }
+                return false
+            }
+            return try history.forEachChange(after: place, through: through) { change in
                 place = change.place
                 return budget.take(byteCount: change.key.count + (change.value?.count ?? 0))
             }

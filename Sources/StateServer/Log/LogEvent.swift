@@ -77,10 +77,10 @@ public enum LogEvent: String, CaseIterable, Sendable {
     case deferralRestored = "a35278ccec924e8aab93ad6bd62b9aaf"
     /// Changes with durability interval are lost.
     case deferralLost = "99ffe88e752e4084b8bff4c0eb696797"
-    /// A checkpoint failed.
-    case checkpointFailed = "4df48c1fd6574bc8ac522d7adabe999f"
-    /// Checkpoints succeed again.
-    case checkpointRestored = "750040e2ff1940769d22666c46fd1e0e"
+    /// Settling the log into the database failed.
+    case settlingFailed = "4df48c1fd6574bc8ac522d7adabe999f"
+    /// Settling succeeds again.
+    case settlingRestored = "750040e2ff1940769d22666c46fd1e0e"
     /// The reserved revision cannot be raised.
     case reservationFailed = "78a9eab6c331442d8e688c3820d5f0c6"
     /// The reserved revision can be raised again.

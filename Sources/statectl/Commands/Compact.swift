@@ -5,9 +5,10 @@ import StateModel
 extension Statectl {
     /// `compact`: removes superseded changes from the history.
     static func compact(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
-        let revision = try invocation.number("--to", atLeast: 0)
+        let moment = try invocation.moment("--to")
         let shrinks = invocation.has("--shrink")
         let client = try invocation.connect()
+        let revision = try attempt(try moment?.firstKept(client))
         let progress = ProgressLine("compacting" + (shrinks ? " and shrinking" : "") + " …")
         let result = Result { () throws(StateError) in
             try client.compact(to: revision, shrinks: shrinks)

@@ -42,7 +42,7 @@ struct Health {
             (verdict, reason) = (.damaged, damage)
         } else if let refusal = issue("storage") {
             (verdict, reason) = (.readOnly, refusal)
-        } else if let failure = issue("checkpoint") ?? issue("compaction") {
+        } else if let failure = issue("settling") {
             (verdict, reason) = (.degraded, failure)
         } else {
             (verdict, reason) = (.ok, "")

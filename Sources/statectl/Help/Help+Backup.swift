@@ -9,7 +9,7 @@ extension Help {
 
         The new file is written beside FILE, synced and then renamed, so that FILE is always a whole
         backup; only you can read it. If FILE is a device, a pipe or a link, it is written to. While
-        a backup is made, the history is not compacted.
+        a backup is made, the log is not settled, and the history is not compacted.
 
           --no-history  only the present values and deletes, without history and handlers
           --since FILE  only the changes since that backup; to restore, name both. It fails if the

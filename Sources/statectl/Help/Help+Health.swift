@@ -8,7 +8,7 @@ extension Help {
              is being opened again
           2  unreachable: it does not answer
           3  damaged: what is stored is damaged, or a file of the store is missing
-          4  degraded: all is accepted, but a checkpoint or the compaction fails
+          4  degraded: all is accepted, but the log cannot be settled into the database
 
         If several apply, the first of 2, 3, 1, 4.
 

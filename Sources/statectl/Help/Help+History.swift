@@ -88,22 +88,24 @@ extension Help {
 
     static let compact = """
         Removes superseded changes from the history, so that the store becomes smaller. Current
-        values stay. Without --to it does at once what the daemon does when it is idle: it removes
-        what the retention limits allow (see 'stated --help'). It ends when it is done, and prints
-        the revision from which the history is complete. Commits continue meanwhile.
+        values stay. Without --to it does at once what the daemon does each time that it settles
+        its log: it removes what the retention limits allow (see 'stated --help'), and all that
+        rules do not keep. It ends when it is done, and prints the revision from which the history
+        is complete. Commits continue meanwhile.
 
-          --to REV  keep only the history from revision REV on. Earlier revisions are gone for
-                    good, also for watches that resume, 'get --at' and 'revert'. If they are gone
-                    already, nothing is done.
-          --shrink  then return free space to the file system. Otherwise later changes reuse it.
-                    It rewrites the database: writes wait until it ends, some seconds for each GB,
-                    and it needs free disk space for twice the current values.
+          --to REV|TIME  keep only the history from there on: a revision, a time such as '2 hours ago' or
+                    '2026-11-25 07:30', or now. Earlier revisions are gone for good, also for
+                    watches that resume, 'get --at' and 'revert'. If they are gone already, nothing
+                    is done.
+          --shrink  then settle the log and return free space of the database to the file system.
+                    Otherwise later changes reuse it. Writes wait until it ends.
 
-        Exits 5 if the disk has no room to shrink, 2 if the revision is not reached yet.
+        Exits 5 if the log cannot be settled, 2 if the revision is not reached yet.
 
         examples:
           statectl compact
-          statectl compact --to 1 --shrink
+          statectl compact --to '2 hours ago'
+          statectl compact --to now --shrink
           statectl status
 
         """

@@ -7,9 +7,9 @@ extension Help {
         listed.
 
         With --store it checks the store on disk instead: SQLite's own check, the checksum and the
-        order of each row, and the chain of each key's changes. It changes nothing, and the daemon
-        may run meanwhile. It prints at most 100 problems and a summary, and exits 5 if there is a
-        problem. It runs 'stated --check': the stated beside this program, else the one in PATH.
+        order of each row, each frame of the log, and that both fit. It changes nothing, and the
+        daemon may run meanwhile. It prints at most 100 problems and a summary, and exits 5 if there
+        is a problem. It runs 'stated --check': the stated beside this program, else that in PATH.
 
           --store           the store of this user's daemon
           --data DIRECTORY  the store in that directory

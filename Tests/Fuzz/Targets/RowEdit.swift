@@ -1,9 +1,10 @@
 import CLinux
 import CSQLite
 import StateEngine
+import StateLog
 import StateSQLite
 
-/// A row of the history or of `meta` that says something else, and has the checksum of that.
+/// A row of a key or of `meta` that says something else, and has the checksum of that.
 struct RowEdit {
     let isMeta: Bool
     let row: Int
@@ -15,7 +16,7 @@ struct RowEdit {
         var database: OpaquePointer?
         defer { sqlite3_close(database) }
         guard sqlite3_open(directory + "/stated.db", &database) == SQLITE_OK else { return }
-        isMeta ? alterMeta(database) : alterHistory(database)
+        isMeta ? alterMeta(database) : alterNewest(database)
     }
 
     private func alterMeta(_ database: OpaquePointer?) {
@@ -33,49 +34,46 @@ struct RowEdit {
         _ = rows(update, database, [.text(text), .text(name)]) { _ in }
     }
 
-    private func alterHistory(_ database: OpaquePointer?) {
+    private func alterNewest(_ database: OpaquePointer?) {
         let select = """
-            SELECT number, revision, ordinal, key, value, created, owner, version, time, expires, cause,
-            previous_revision, previous_ordinal FROM history
+            SELECT key, value, revision, ordinal, created, owner, version, time, expires, cause FROM newest
             """
-        var found = rows(select, database) { row in (0..<13).map { Column(row, $0) } }
+        var found = rows(select, database) { row in (0..<10).map { Column(row, $0) } }
         guard !found.isEmpty else { return }
-        let number = found[row % found.count][0].number
-        var columns = Array(found.remove(at: row % found.count).dropFirst())
+        var columns = found.remove(at: row % found.count)
+        let key = columns[0]
         let altered = column % columns.count
         columns[altered] =
             switch altered {
-            case 2, 9: .text(String(decoding: bytes, as: UTF8.self))
-            case 3: .blob(bytes)
+            case 0, 9: .text(String(decoding: bytes, as: UTF8.self))
+            case 1: .blob(bytes)
             default: .number(bytes.prefix(8).reversed().reduce(0) { $0 << 8 | Int64($1) })
             }
         let update = """
-            UPDATE history SET revision = ?, ordinal = ?, key = ?, value = ?, created = ?, owner = ?, version = ?,
-            time = ?, expires = ?, cause = ?, previous_revision = ?, previous_ordinal = ?,
-            checksum = \(checksum(of: columns)) WHERE number = \(number)
+            UPDATE newest SET key = ?, value = ?, revision = ?, ordinal = ?, created = ?, owner = ?, version = ?,
+            time = ?, expires = ?, cause = ?, checksum = \(checksum(of: columns)) WHERE key = ?
             """
-        _ = rows(update, database, columns) { _ in }
+        _ = rows(update, database, columns + [key]) { _ in }
     }
 
     private func checksum(of columns: [Column]) -> UInt32 {
-        columns[2].bytes.withUnsafeBytes { key in
-            columns[3].bytes.withUnsafeBytes { value in
+        columns[0].bytes.withUnsafeBytes { key in
+            columns[1].bytes.withUnsafeBytes { value in
                 columns[9].bytes.withUnsafeBytes { cause in
-                    RowChecksum.of(
-                        StoredChange(
-                            revision: columns[0].number,
-                            ordinal: Int32(truncatingIfNeeded: columns[1].number),
+                    CommitCoder.checksum(
+                        of: StoredChange(
+                            revision: columns[2].number,
+                            ordinal: Int32(truncatingIfNeeded: columns[3].number),
                             key: key,
-                            value: columns[3].isNull ? nil : value,
+                            value: columns[1].isNull ? nil : value,
                             created: columns[4].number,
                             owner: UInt32(truncatingIfNeeded: columns[5].number),
                             version: columns[6].number,
                             time: columns[7].number,
                             expires: columns[8].isNull ? nil : columns[8].number,
                             cause: cause,
-                            previousRevision: columns[10].number,
-                            previousOrdinal: columns[10].number == 0
-                                ? 0 : Int32(truncatingIfNeeded: columns[11].number)
+                            previousRevision: 0,
+                            previousOrdinal: 0
                         )
                     )
                 }

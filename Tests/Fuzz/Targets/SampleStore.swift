@@ -1,5 +1,6 @@
 import Glibc
 import StateEngine
+import StateLog
 import StateSQLite
 import StateTestSupport
 
@@ -13,10 +14,13 @@ struct SampleStore {
     ///
     /// - Parameters:
     ///   - directory: Which is made.
-    ///   - hasLog: Whether the files are those of a process that was killed, which has rows in its log.
+    ///   - hasLog: Whether the files are those of a process that was killed, which has all in its log.
     /// - Throws: Where there can be none.
     init(in directory: String, hasLog: Bool) throws {
-        let keyspace = try LocalKeyspace(backing: SQLiteBacking(directory: directory))
+        var options = SQLiteBacking.Options()
+        options.history = .keep(changes: 1_000)
+        options.log.segmentByteCount = 32 << 10
+        let keyspace = try LocalKeyspace(backing: SQLiteBacking(directory: directory, options))
         try RevisionReservation(path: directory + "/memory.revisions").raise()
         for number in 1...40 {
             let key = try Key("k\(number % 7)")
@@ -28,12 +32,11 @@ struct SampleStore {
         // More than a page of the database.
         try keyspace.apply([.set(keys[1], Array(repeating: 9, count: 20_000))])
         if !hasLog { keyspace.close() }
-        files = try ["stated.db", "stated.db-wal", "stated.db-mark", "memory.revisions"].compactMap
-        {
+        let log = try LogDirectory(directory + "/log").names().map { "log/" + $0 }
+        files = try (["stated.db", "stated.db-wal", "memory.revisions"] + log).compactMap {
             let path = "\(directory)/\($0)"
             guard access(path, F_OK) == 0 else { return nil }
-            // The log is as long as it was made, which is far longer than what is in it.
-            return ($0, Array(try readFile(path).prefix(200_000)))
+            return ($0, try readFile(path))
         }
         if hasLog { keyspace.close() }
     }

@@ -8,7 +8,7 @@ import StateTestSupport
 /// A small store whose bytes or rows were altered, as a start, `--check` and `--salvage` open it.
 ///
 /// ```
-/// 0  1: rows are in the log, too   2: a start   4: a check   8: a salvage
+/// 0  1: all is in the log only   2: a start   4: a check   8: a salvage
 /// 1  edits, see Edit
 /// ```
 enum StoreTarget {
@@ -39,6 +39,7 @@ enum StoreTarget {
         func prepare() throws {
             cfuzzer_remove(store)
             mkdir(store, 0o700)
+            mkdir(store + "/log", 0o700)
             for file in files { try place.write(file.bytes, to: "store/" + file.name) }
             for edit in edits { edit.apply(to: store) }
         }
