@@ -252,8 +252,8 @@ struct LayerTests {
         let changes = try Statectl.run(daemon, "reload").text
         #expect(changes.contains("default of a/secret: \"one\" → \"other\""), "\(changes)")
         #expect(changes.contains("default of a/open: \"two\" → \"new\""), "\(changes)")
-        #expect(daemon.log.contains("default of a/secret: (hidden) → (hidden)"))
-        #expect(daemon.log.contains("default of a/open: \"two\" → \"new\""))
+        #expect(eventually { daemon.log.contains("default of a/secret: (hidden) → (hidden)") })
+        #expect(eventually { daemon.log.contains("default of a/open: \"two\" → \"new\"") })
         #expect(!daemon.log.contains("other"))
     }
 

@@ -28,13 +28,29 @@ extension Statectl {
         let progress = ProgressLine("backing up …")
         defer { progress.end() }
         var rowCount = 0
-        let begun = try attempt(try client.beginBackup(includesHistory: isWhole, since: since))
+        var begun = try attempt(try client.beginBackup(includesHistory: isWhole, since: since))
+        var next: [UInt8]?
+        for tryCount in 1... {
+            do throws(StateError) {
+                next = try client.nextBackupPiece()
+                break
+            } catch {
+                // The store was just being settled beyond the revision of this backup: another one has a
+                // later revision.
+                guard error.code == .compacted, since == nil, tryCount < 20 else {
+                    throw .refused(error)
+                }
+                begun = try attempt(
+                    try client.beginBackup(includesHistory: isWhole, since: since)
+                )
+            }
+        }
         var piece: [UInt8]? = begun.piece
         while let bytes = piece {
             try target.write(bytes)
             rowCount += BackupFrame.rowCount(of: bytes)
             progress.show("backing up: \(rowCount) rows, \(target.byteCount >> 20) MiB")
-            piece = try attempt(try client.nextBackupPiece())
+            (piece, next) = (next, next == nil ? nil : try attempt(try client.nextBackupPiece()))
         }
         try target.finish()
         progress.end()
