@@ -258,6 +258,30 @@ mutants=(
     's/^        pause.countRemoval()$//; s/^        defer { pause.countRemoval() }$//'
     "STATED_TEST=1" "SettledBackupTests"
 
+    "settle-own-reader"
+    "never silent about storage: a reader of this process passes for another one, and settling fails"
+    "Sources/StateSQLite/Settling/CompactionPause.swift"
+    's/return try rows.withLock { (_) throws(Failure) in try body() }/return try body()/'
+    "STATED_TEST=1" "SettledPastTests"
+
+    "copy-same-life"
+    "never an older state: the database of a copy fits the log of the original"
+    "Sources/StateSQLite/SQLiteBacking.swift"
+    's/let step = isCopy ? UInt64.random(in: 1...1 << 32) : 1/let step: UInt64 = isCopy ? 1 : 1/'
+    "STATED_TEST=1" "SettledIdentityTests"
+
+    "log-line-floor"
+    "complete: what a compaction has removed is linked to, not carried"
+    "Sources/StateLog/StateLog.swift"
+    's/return max(first, leastFloor + 1)/return first/'
+    "STATED_TEST=1" "WatchCommandTests"
+
+    "log-frame-forgotten"
+    "bounded: each version of a large commit is looked for from the beginning of its frame"
+    "Sources/StateLog/LogView.swift"
+    's/if known?.hasRange(of: place) != true { known = try frame(of: place) }/known = try frame(of: place)/'
+    "STATED_TEST=1" "SettledPastTests"
+
     "settle-forgets"
     "a gap is never silent: a delete is forgotten although somebody may ask what was before it"
     "Sources/StateSQLite/Settling/SettledDatabase.swift"
@@ -294,6 +318,12 @@ mutants=(
     "Sources/StateServer/History/KeyHistoryJob.swift"
     's/view.mayReveal(.read, about: change) else { return 0 }/view.mayEverReveal(.read, about: change.key) else { return 0 }/'
     "STATED_TRACES=400" "NonInterferenceTests"
+
+    "hidden-damage"
+    "nobody learns what rules hide: the status names the key of a damaged row"
+    "Sources/StateServer/Commands/ReportCommands.swift"
+    's/guard report\[index\].1 != "ok" else { continue }/continue/; s/report\[index\].1 = "a problem that.*/_ = index/'
+    "STATED_TEST=1" "RunningDamageTests"
 
     "hidden-counted"
     "nobody learns what rules hide: a check of the values counts hidden ones"

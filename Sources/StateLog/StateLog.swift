@@ -392,7 +392,7 @@ package final class StateLog {
             throw StateError(
                 .noSpace,
                 "the log cannot go on in another file, and nothing was committed: the file system has "
-                    + "\(available) bytes, and settling may take \(settlingByteCount)"
+                    + "\(available) bytes, less than settling may take"
             )
         }
         let deadline = options.now() + options.patience
@@ -622,8 +622,8 @@ package final class StateLog {
     /// The revision of the last commit in the segments that are there; 0 without any.
     package var lastRevision: Int64 { indexes.map(\.last).max() ?? 0 }
 
-    /// Whether somebody has asked that changes of the segment that is being written go.
-    package var endsTooLate: Bool { index.changeCount > 0 && leastFloor >= index.first }
+    /// Whether the segment that is being written has changes up to the revision that somebody compacts to.
+    package var hasUnwantedChanges: Bool { index.changeCount > 0 && leastFloor >= index.first }
 
     /// A segment that is written again without some of its changes; nil if it is not there, or is the one
     /// that is being written.

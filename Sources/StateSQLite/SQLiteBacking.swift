@@ -638,7 +638,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// The rows, for a reader on any thread.
     func openRows() throws -> SettledRows {
         guard let lock else { throw StateError(.storage, "\(location.database) is not open") }
-        return try SettledRows(location, under: lock)
+        return try SettledRows(location, under: lock, pause)
     }
 
     /// Which file of the store is missing or replaced, as a sentence; nil if none is.

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import StateEngine
 import StateSQLite
@@ -188,10 +189,7 @@ extension StoreLocation {
 
     /// Removes the store, the renamed database last.
     fileprivate func removeAdopted() {
-        for name in (try? ConfigurationLayers.names(in: logDirectory)) ?? [] {
-            unlink("\(logDirectory)/\(name)")
-        }
-        rmdir(logDirectory)
+        _ = clinux_remove_directory(AT_FDCWD, logDirectory)
         for file in [log, logIndex, deferrals, adopted] { unlink(file) }
     }
 }

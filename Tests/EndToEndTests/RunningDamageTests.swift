@@ -60,6 +60,36 @@ struct RunningDamageTests {
         daemon.kill()
     }
 
+    @Test(.enabled(if: TestUser.areThere, "it takes root, and other users"))
+    func `nobody learns what rules hide: damage names keys to those who may read all only`() throws
+    {
+        let directory = try TemporaryDirectory()
+        chmod(directory.path, 0o711)
+        let path = try directory.write(
+            "{ socket: { mode: '0666' }, limits: { checkEvery: '200ms' }, rules: [{ keys: 'k/', read: ['root'] }] }",
+            to: "c.json5"
+        )
+        let daemon = try Daemon(["--config", path], directory: directory)
+        try daemon.connect().set(Array("a value to find".utf8), for: "k/secret")
+        try daemon.restart()
+        var bytes = try readFile(daemon.dataPath + "/stated.db")
+        let value = Array("a value to find".utf8)
+        let place = try #require(bytes.indices.first { bytes[$0...].starts(with: value) })
+        bytes[place] ^= 0x20
+        try write(bytes, to: daemon.dataPath + "/stated.db")
+        #expect(try eventually { try store(daemon).contains("k/secret") })
+        let user = try #require(TestUser(TestUser.names[1]))
+        let socket = try user.connect(to: daemon.socketPath)
+        try socket.send("STATE.STATUS\r\nPING\r\n")
+        var answer = ""
+        while !answer.hasSuffix("+PONG\r\n"), let more = try socket.receive() {
+            answer += String(decoding: more, as: UTF8.self)
+        }
+        #expect(answer.contains("a problem that the log of the daemon names"), "\(answer)")
+        #expect(!answer.contains("secret"))
+        daemon.kill()
+    }
+
     @Test func `never silent about storage: a read that meets damage says so in the status`()
         throws
     {

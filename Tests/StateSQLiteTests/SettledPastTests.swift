@@ -3,6 +3,7 @@ import StateEngine
 import StateLog
 import StateModel
 import StateSQLite
+import StateSystem
 import StateTestSupport
 import Testing
 
@@ -90,6 +91,74 @@ struct SettledPastTests {
         }
         // 32 values of 512 KiB are 16 MiB; a few of the others may not be dropped yet.
         #expect(knownCount >= 32 && knownCount + refusedCount == 41 && refusedCount > 4)
+    }
+
+    @Test func `bounded: the versions of one large commit are found with few reads`() throws {
+        let directory = try TemporaryDirectory()
+        let location = StoreLocation(directory: directory.path(of: "data"))
+        var options = SQLiteBacking.Options()
+        options.history = .keep(changes: 1_000_000)
+        let wrapped = Observed<FaultyFiles?>(nil)
+        let backing = SQLiteBacking(location, log: location.logDirectory, options) {
+            (path) throws(LogFileFailure) in
+            let files = FaultyFiles(try LogDirectory(path))
+            wrapped.update { $0 = files }
+            return files
+        }
+        let keyspace = try LocalKeyspace(backing: backing)
+        defer { keyspace.close() }
+        let keys = try (0..<500).map { try Key("k/\($0)") }
+        try keyspace.apply(keys.map { .set($0, [1]) })
+        for key in keys { try keyspace.apply([.set(key, [2])]) }
+        let history = try backing.openHistory()
+        let files = try #require(wrapped.current)
+        let before = files.callCount
+        var foundCount = 0
+        try history.snapshot { _ in
+            for ordinal in 0..<500 as Range<Int32> {
+                let place = HistoryPlace(revision: 1, ordinal: ordinal)
+                let isThere = try history.withChange(at: place, supersededBy: nil) { change in
+                    #expect(change.place == place && change.value?.first == 1)
+                }
+                if isThere { foundCount += 1 }
+            }
+        }
+        #expect(foundCount == 500 && files.callCount - before < 20)
+    }
+
+    @Test func `reads of rows by this process are no failure of settling`() throws {
+        let directory = try TemporaryDirectory()
+        let data = directory.path(of: "data")
+        mkdir(data, 0o700)
+        let backing = SettledPastTests.backing(data, .none)
+        let failures = Observed<[String]>([])
+        backing.reports.failure = { failure in
+            if let failure { failures.update { $0.append(failure) } }
+        }
+        let keyspace = try LocalKeyspace(backing: backing)
+        defer { keyspace.close() }
+        for number in 0..<2_000 { _ = try keyspace.apply([.set(Key("k/\(number)"), [1])]) }
+        let isOver = Observed(false)
+        let rowCount = Observed(0)
+        let reader = WorkerThread(name: "reader")
+        reader.start {
+            guard let history = try? backing.openHistory() as? any SettledReading else { return }
+            while !isOver.current {
+                try? history.snapshot { _ in
+                    _ = try history.forEachRow(after: nil) { _ in
+                        rowCount.update { $0 += 1 }
+                        return true
+                    }
+                }
+            }
+        }
+        for number in 0..<10_000 {
+            _ = try keyspace.apply([.set(Key("k/\(number % 2_000)"), [2, 3])])
+        }
+        isOver.update { $0 = true }
+        reader.join()
+        #expect(failures.current == [])
+        #expect(rowCount.current > 2_000 && backing.status.settleCount > 5, "\(backing.status)")
     }
 
     @Test func `deletes are forgotten with what was before them, and room is given back`() throws {

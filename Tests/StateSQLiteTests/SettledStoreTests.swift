@@ -489,6 +489,33 @@ struct SettledIdentityTests {
         #expect(try run().loaded.epoch == first.loaded.epoch)
     }
 
+    /// Both have gone on as often since.
+    @Test func `never an older state: the database of a copy does not fit the log of the original`()
+        throws
+    {
+        try run(commits: 5)
+        try copy("data", as: "other")
+        for name in ["data", "other"] { try run(name, commits: 1) }
+        let bytes = try readFile(directory.path(of: "other/stated.db"))
+        try write(bytes, to: directory.path(of: "data/stated.db"))
+        // At the place where its own log ends, the other one has nothing of it.
+        try refusal("")
+    }
+
+    @Test func `a segment that was cut is refused by its place`() throws {
+        let stage = try SettledStage()
+        try stage.fill(commitCount: 300, seed: 3, closes: true)
+        let segments = stage.segments
+        try #require(segments.count > 2)
+        for size in [9_000, 8_192, 0] as [off_t] {
+            try #require(truncate(segments[0], size) == 0)
+            let error = #expect(throws: StateError.self) {
+                _ = try SettledStage.values(in: stage.data)
+            }
+            #expect(error?.code == .corrupt, "\(String(describing: error))")
+        }
+    }
+
     private func refusal(_ words: String) throws {
         let error = #expect(throws: StateError.self) { try run() }
         #expect(error?.code == .corrupt)

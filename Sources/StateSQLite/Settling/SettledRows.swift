@@ -4,8 +4,10 @@ import StatePlatform
 /// The rows of a settled store, for one reader at a time, beside the thread that settles.
 final class SettledRows {
     private let connection: SQLiteConnection
+    private let pause: CompactionPause
 
-    init(_ location: StoreLocation, under lock: OwnerLock) throws {
+    init(_ location: StoreLocation, under lock: OwnerLock, _ pause: CompactionPause) throws {
+        self.pause = pause
         connection = try SQLiteConnection(path: location.database, under: lock)
         try connection.set("query_only=ON", "temp_store=MEMORY", "trusted_schema=OFF")
     }
@@ -15,6 +17,8 @@ final class SettledRows {
         after key: [UInt8]?,
         _ receive: (borrowing StoredChange) -> Bool
     ) throws -> Bool {
-        try SettledDatabase.forEachRow(of: connection, after: key, receive)
+        try pause.readingRows {
+            try SettledDatabase.forEachRow(of: connection, after: key, receive)
+        }
     }
 }

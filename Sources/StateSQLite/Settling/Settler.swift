@@ -254,7 +254,7 @@ final class Settler: @unchecked Sendable {
         try tail.withLog { (log) throws(StateError) in
             if log.retention.isNone { log.leastFloor = max(log.leastFloor, log.lastRevision) }
             // Another segment takes room that compaction is to make first.
-            guard isAmple, hasRules || log.endsTooLate else { return }
+            guard isAmple, hasRules || log.hasUnwantedChanges else { return }
             try log.endSegment(at: SystemClock.wallMilliseconds())
         }
         guard try settle(pausing: true) else {
@@ -326,7 +326,9 @@ final class Settler: @unchecked Sendable {
     /// - Throws: ``StateError/Code/storage``, naming the process that reads and so keeps SQLite's own log
     ///   from being moved: it would grow with everything that is settled.
     private func checkpoint(_ database: SettledDatabase) throws(StateError) {
-        let isWhole = try trying { () throws(SQLiteFailure) in try database.checkpoint() }
+        let isWhole = try pause.checkpointing { () throws(StateError) in
+            try trying { () throws(SQLiteFailure) in try database.checkpoint() }
+        }
         guard isWhole else {
             let holder = LockHolder.description(
                 of: location.logIndex,

@@ -266,8 +266,14 @@ struct ReportCommands {
         {
             report[place].1 = damage
         }
-        // Sizes and counts include hidden keys.
-        if !context.showsEverything { report.removeAll { Int64($0.1) != nil } }
+        if !context.showsEverything {
+            // Sizes and counts include hidden keys, and what is wrong may name one.
+            report.removeAll { Int64($0.1) != nil }
+            for index in report.indices where ["store", "settling"].contains(report[index].0) {
+                guard report[index].1 != "ok" else { continue }
+                report[index].1 = "a problem that the log of the daemon names"
+            }
+        }
         report += mirror?.report(showsCounts: context.showsEverything) ?? []
         if context.connection.subject.isPrivileged, let files = context.core.files {
             report.append(("files", files.report))
