@@ -71,7 +71,6 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     let floors = StateLock(HistoryFloors())
     private var pendingFiles: String?
     private var fileContainersText: String?
-    private var lastRevision: Int64 = 0
     /// Who is told what happens to it; must be set before the load.
     package var reports = SettlingReports()
 
@@ -225,7 +224,6 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         pendingFiles = texts.removeValue(forKey: Name.pendingFiles)
         fileContainersText = texts.removeValue(forKey: Name.fileContainers)
         loaded.metadata = texts
-        lastRevision = loaded.revision
         let settler = makeSettler(database, facts, lock, files, tail)
         settler.raise = { [unowned self] floors throws(StateError) in try raise(floors) }
         let level = settler.look(trying: true)
@@ -516,7 +514,6 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
             raiseFloors(without: uncarried, &coder)
             return coder.commits
         }
-        lastRevision = max(lastRevision, batch.lastRevision)
     }
 
     /// Called with the lock of the log, as ``raise(_:)`` is: so the last text has all of them.
@@ -683,11 +680,11 @@ extension SQLiteBacking: PendingFileListBacking {
 
     package func setPendingFileList(_ text: String?) throws { try write(Name.pendingFiles, text) }
 
-    /// Writes metadata of the store in a frame of its own.
+    /// Writes metadata of the store in a frame of its own, which is of no commit: a segment that begins
+    /// with it has no change of the last revision.
     fileprivate func write(_ name: String, _ text: String?) throws {
         let time = SystemClock.wallMilliseconds()
         var coder = CommitCoder(at: time)
-        coder.begin(lastRevision, at: time, cause: Bytes(start: nil, count: 0))
         coder.append(metadata: name, text)
         try append(at: time) { [commits = coder.commits] _ in commits }
     }

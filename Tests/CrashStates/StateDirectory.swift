@@ -57,7 +57,7 @@ struct StateDirectory {
 
     /// Gives each file of the data a second name, which it keeps.
     func keepFiles() throws(Failure) {
-        for name in Files.names(in: data) {
+        for name in Files.files(below: data) {
             var (inode, born): (UInt64, Int64) = (0, 0)
             let path = "\(data)/\(name)"
             guard recorder_identify(path, &inode, &born) == 0 else {

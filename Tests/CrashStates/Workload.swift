@@ -2,7 +2,7 @@
 /// between them.
 struct Workload {
     enum Kind: String, CaseIterable {
-        case plain, multi, compaction, checkpoint, shrink, files, rules, stops, memory, mixed
+        case plain, multi, compaction, settling, shrink, files, rules, stops, memory, mixed
     }
 
     enum Step {
@@ -69,7 +69,7 @@ struct Workload {
         case .plain, .stops, .shrink: Mix(prefixes: ["k/"])
         case .compaction: Mix(prefixes: ["k/"], delete: 0.3)
         case .multi: Mix(prefixes: ["k/"], multi: 0.7)
-        case .checkpoint:
+        case .settling:
             Mix(prefixes: ["k/"], longValues: 0.7, longByteCount: 40_000...120_000)
         case .files: Mix(prefixes: ["app/", "app/", "k/"], multi: 0.3, delete: 0.25)
         case .rules: Mix(prefixes: ["app/", "box/", "k/"], multi: 0.3, delete: 0.2)
@@ -111,7 +111,7 @@ struct Workload {
 
     private static func steps(of kind: Kind, _ random: inout Random) -> [Step] {
         var steps: [Step] = []
-        let count = kind == .checkpoint ? 35 + random.below(20) : 6 + random.below(10)
+        let count = kind == .settling ? 35 + random.below(20) : 6 + random.below(10)
         for _ in 0..<count {
             steps.append(.operations(1 + random.below(6)))
             switch kind {
@@ -120,6 +120,8 @@ struct Workload {
             case .shrink where random.chance(0.25), .mixed where random.chance(0.05):
                 steps.append(.compact(1))
                 steps.append(.shrink)
+            // Settles, with the whole history kept.
+            case .settling where random.chance(0.15): steps.append(.shrink)
             default: break
             }
         }

@@ -49,6 +49,21 @@ struct SettledPastTests {
         #expect(model.compacted > 0)
     }
 
+    @Test func `a segment that begins with metadata has no change of the last revision`() throws {
+        let directory = try TemporaryDirectory()
+        let data = directory.path(of: "data")
+        mkdir(data, 0o700)
+        let model = try CompactedModel(seed: Seed.base, keyCount: 30, dropsMore: true) {
+            SettledPastTests.backing(data, .keep(changes: 1_000_000))
+        }
+        for _ in 0..<5 {
+            for _ in 0..<20 { try model.commit() }
+            // Twice: the floor that the first one writes is what the next segment begins with.
+            for _ in 0..<2 { try model.compact(to: model.keyspace.revision - 1) }
+            #expect(try model.faults() == [])
+        }
+    }
+
     @Test func `what is too large to be carried is refused by name, not wrong`() throws {
         let directory = try TemporaryDirectory()
         let data = directory.path(of: "data")

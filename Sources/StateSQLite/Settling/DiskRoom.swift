@@ -206,8 +206,8 @@ final class DiskRoom: Sendable {
         guard margin < taken else { return }
         throw StateError(
             .noSpace,
-            "disk full: values of \(values.byteCount) bytes take up to \(taken) in \(directory), which "
-                + "has \(max(0, margin)) beyond its reserve; nothing was committed"
+            "disk full: what is written at once takes more room than \(directory) has beyond its "
+                + "reserve, and nothing was committed; write less at once, or free some of the disk"
         )
     }
 

@@ -178,11 +178,15 @@ final class Settler: @unchecked Sendable {
 
     /// - Returns: In how many nanoseconds to look again; nil if nothing is to be settled.
     private func settleIfDue() -> Int64? {
+        let databaseByteCount = fileByteCount(location.database) ?? 0
+        // Where the disk has less left than the database takes, what deletes free is wanted soon.
+        let age =
+            room.margin < databaseByteCount ? min(options.age, Settler.scarceAge) : options.age
         func rest() -> Int64? {
-            tail.oldest.map { max(0, $0 + options.age - clinux_monotonic_nanoseconds()) }
+            tail.oldest.map { max(0, $0 + age - clinux_monotonic_nanoseconds()) }
         }
         // So a store is written at most three times for each time that all of it changes.
-        let limit = max(options.logByteCount, Int(fileByteCount(location.database) ?? 0) / 2)
+        let limit = max(options.logByteCount, Int(databaseByteCount) / 2)
         guard tail.unsettledByteCount >= limit || rest() == 0 else { return rest() }
         // A backup that is slow must not let the log grow without end.
         let pauses = tail.unsettledByteCount < Settler.pausedShare * limit
@@ -190,6 +194,8 @@ final class Settler: @unchecked Sendable {
         guard (try? settle(pausing: pauses)) == true else { return 1_000_000_000 }
         return rest()
     }
+
+    private static let scarceAge: Int64 = 5_000_000_000
 
     /// A backup ends once the log has so many times what is settled otherwise.
     private static let pausedShare = 8
