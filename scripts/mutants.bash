@@ -115,7 +115,7 @@ mutants=(
     "deferral-log"
     "durable before acknowledged: what is stored later is in no log meanwhile"
     "Sources/StateEngine/Commits/CommitQueue+Deferring.swift"
-    's/func keepPublished() -> Bool { capabilities.deferrals?.keep() ?? true }/func keepPublished() -> Bool { true }/'
+    's/capabilities.deferrals?.keep(through: addedForStorage.load(ordering: .relaxed)) ?? true/true/'
     "STATED_TEST=1" "IntervalDurabilityTests"
 
     "unkept-reply"
@@ -240,11 +240,23 @@ mutants=(
     's/includesHistory \&\& previous.revision <= floor/includesHistory \&\& previous.revision < 0/'
     "STATED_TEST=1" "SettledBackupTests"
 
-    "settled-deferred"
-    "durable before told: what the last process has deferred is not taken over"
+    "interval-boot"
+    "never silent: what the end of the machine has lost counts as there"
     "Sources/StateSQLite/SQLiteBacking.swift"
-    's/try recoverDeferred(tail, &loaded, &texts, receive)/deferred.hasAll = true/'
-    "STATED_TEST=1" "SettledBackupTests"
+    's/hasAllDeferred = bootMark.isOfThisBoot/hasAllDeferred = true/'
+    "STATED_TEST=1" "IntervalDurabilityTests"
+
+    "interval-voided"
+    "durable before told: what was shown is void after a failed sync"
+    "Sources/StateLog/StateLog.swift"
+    's/kept = known + unknown.filter(.*$/kept = known/'
+    "STATED_TEST=1" "StateLogTests"
+
+    "sync-covers-later"
+    "durable before told: a sync counts for what was appended while it ran"
+    "Sources/StateLog/StateLog.swift"
+    's/case .success: noteSynced(upTo: sync.end)/case .success: noteSynced(upTo: end)/'
+    "STATED_TEST=1" "StateLogTests"
 
     "settled-trim-floor"
     "a gap is never silent: what rules do not keep goes before anybody says so"

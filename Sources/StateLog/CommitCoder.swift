@@ -37,7 +37,7 @@ package struct ChangeLink: Hashable, Sendable {
 package struct CommitCoder {
     private var coded = LogWriterBytes()
     private var summary = CodedCommits([])
-    private let frameTime: Int64
+    package let frameTime: Int64
     private var revision: Int64 = 0
     private var time: Int64 = 0
     private var ordinal: Int32 = -1
@@ -377,12 +377,14 @@ extension CommitCoder {
     ///
     /// - Parameters:
     ///   - batch: The batch.
+    ///   - revision: What it has up to this one is appended already.
     ///   - line: Versions below this revision are carried by the change that supersedes them.
     ///   - byteLimit: At most so many bytes of values are.
     /// - Returns: The changes whose older versions are not known from some time on: they were too large
     ///   together to be carried, or only their places are known.
     package mutating func append(
         _ batch: borrowing CommitBatch,
+        after revision: Int64 = 0,
         carryingBelow line: Int64,
         upTo byteLimit: Int = carriedByteCount
     ) -> [UncarriedChange] {
@@ -391,6 +393,7 @@ extension CommitCoder {
         var left = byteLimit
         var uncarried: [UncarriedChange] = []
         batch.forEachLinkedChange { change, older in
+            guard change.revision > revision else { return }
             if change.revision != last {
                 (last, cause) = (change.revision, change.cause)
                 begin(change.revision, at: change.time, cause: cause)
@@ -409,7 +412,7 @@ extension CommitCoder {
             }
             append(change, link, cause: cause)
         }
-        for entry in batch.metadata {
+        for entry in batch.metadata where entry.revision > revision {
             if entry.revision != last {
                 last = entry.revision
                 begin(entry.revision, at: frameTime, cause: Bytes(start: nil, count: 0))

@@ -32,6 +32,8 @@ struct Frame: Hashable, Sendable {
     var durable: LogPlace
     var time: Int64
     var commits: CodedCommits
+    /// Whether somebody has seen its commits already, so that nothing may undo them; not in the log.
+    var isPublished = false
 
     var contents: [UInt8] { commits.bytes }
     var byteCount: Int { Frame.byteCount(ofContents: contents.count) }

@@ -9,7 +9,8 @@ import StateSystem
 /// values that it gives them: they read a ``LogSnapshot``, and make files void or prepare them
 /// (``LogSpare``).
 ///
-/// A frame is durable after ``append(_:at:)`` and ``sync()``. If a write or a sync fails, nobody can
+/// A frame is durable after ``append(_:at:)`` and ``sync()``; while a sync runs, another thread may append
+/// (``beginSync()``). If a write or a sync fails, nobody can
 /// say what the disk has: then everything since the last good sync is written again into another
 /// file, whose header makes what is behind the end that it names void. So a failure is an error only
 /// if no other file can be written either.
@@ -80,6 +81,8 @@ package final class StateLog {
     private var (untoldCount, untoldDurableCount) = (0, 0)
     /// Whether a failure could not be repaired: nothing is appended before ``dropUnknown()``.
     private var isBroken = false
+    /// Why a write failed of which the frame is not in the log; what the disk has is not known.
+    private var writeFailure: LogFileFailure?
     /// How much of the past it keeps; it may be set at any time.
     package var retention = LogRetention()
     /// A revision below which nobody may ask for the past, whatever is there; it may be raised at any time.
@@ -205,15 +208,45 @@ package final class StateLog {
         try append(at: time) { _ in contents }
     }
 
+    /// Appends a frame of commits that somebody has seen, or is about to see, before they are durable:
+    /// ``dropUnknown()`` leaves them.
+    ///
+    /// It is not appended if it has to go to another segment, or if a write has failed: then
+    /// ``append(at:isPublished:encoding:)`` does more about that.
+    ///
+    /// - Parameter line: The ``carryLine`` that the contents were made for.
+    /// - Returns: Whether it is appended.
+    /// - Complexity: One write, which does not wait for a sync.
+    package func appendBriefly(
+        _ contents: CodedCommits,
+        carryingBelow line: Int64,
+        at time: Int64
+    ) -> Bool {
+        var frame = Frame(kind: .commits, durable: syncedPlace, time: time, commits: contents)
+        frame.isPublished = true
+        guard !isBroken, writeFailure == nil, !isEndNamed, !isOld, line == carryLine, fits(frame)
+        else { return false }
+        let before = (end, checksum, block, index)
+        do throws(LogFileFailure) { try write(frame) } catch {
+            (end, checksum, block, index) = before
+            kept.removeLast()
+            writeFailure = error
+            return false
+        }
+        return true
+    }
+
     /// The same with contents that depend on the ``carryLine`` of the segment where the frame goes:
     /// `encode` is called with the line, again if the frame goes to the next segment.
     ///
+    /// - Parameter isPublished: Whether ``dropUnknown()`` leaves them.
     /// - Throws: As ``append(_:at:)``.
     package func append(
         at time: Int64,
+        isPublished: Bool = false,
         encoding encode: (_ carryLine: Int64) -> CodedCommits
     ) throws(StateError) {
-        try append(.commits, at: time, encode)
+        try append(.commits, at: time, isPublished: isPublished, encode)
     }
 
     /// Appends a frame that says how far the log is durable, so that the frames before it are known to
@@ -225,11 +258,13 @@ package final class StateLog {
     private func append(
         _ kind: Frame.Kind,
         at time: Int64,
+        isPublished: Bool = false,
         _ encode: (_ carryLine: Int64) -> CodedCommits
     ) throws(StateError) {
-        guard !isBroken else { throw unknown("an earlier failure is not repaired") }
+        try requireWhole()
         var frame = Frame(kind: kind, durable: syncedPlace, time: time, commits: encode(carryLine))
-        while isEndNamed || isOld || end + frame.byteCount + index.closingByteCount > byteCount {
+        frame.isPublished = isPublished
+        while isEndNamed || isOld || !fits(frame) {
             try takeNextSegment(for: frame.byteCount, at: time)
             frame.durable = syncedPlace
             frame.commits = encode(carryLine)
@@ -237,12 +272,24 @@ package final class StateLog {
         do throws(LogFileFailure) { try write(frame) } catch { try replace(after: error) }
     }
 
+    private func fits(_ frame: Frame) -> Bool {
+        end + frame.byteCount + index.closingByteCount <= byteCount
+    }
+
+    /// - Throws: ``StateError/Code/readOnly`` if a failure is not repaired and cannot be.
+    private func requireWhole() throws(StateError) {
+        guard !isBroken else { throw unknown("an earlier failure is not repaired") }
+        guard let failure = writeFailure else { return }
+        writeFailure = nil
+        try replace(after: failure)
+    }
+
     /// Writes whole blocks: the last one again, and the frame.
     private func write(_ frame: Frame) throws(LogFileFailure) {
         let place = LogPlace(segment: header.number, offset: end)
         kept.append(LogScan.Kept(offset: end, before: checksum, frame: frame))
         if frame.kind == .commits {
-            untoldCount += 1
+            if !frame.isPublished { untoldCount += 1 }
             index.note(frame.commits, at: end)
         }
         var bytes = block
@@ -270,8 +317,41 @@ package final class StateLog {
     ///
     /// - Throws: ``StateError/Code/readOnly``, as ``append(_:at:)``.
     package func sync() throws(StateError) {
-        guard !isBroken else { throw unknown("an earlier failure is not repaired") }
+        try requireWhole()
         try syncFrames()
+        (untoldCount, untoldDurableCount) = (0, 0)
+    }
+
+    /// A sync of the frames that are there now, which takes place without this log: another thread may
+    /// append meanwhile, but only by ``appendBriefly(_:carryingBelow:at:)``.
+    package struct Sync {
+        fileprivate let file: any LogFile
+        fileprivate let end: Int
+
+        package func run() -> Result<Void, LogFileFailure> {
+            do throws(LogFileFailure) { return .success(try file.sync()) } catch {
+                return .failure(error)
+            }
+        }
+    }
+
+    /// - Returns: What to run, for ``end(_:_:)``; nil if everything is durable.
+    /// - Throws: As ``sync()``.
+    package func beginSync() throws(StateError) -> Sync? {
+        try requireWhole()
+        if syncedEnd < end { return Sync(file: segment.file, end: end) }
+        (untoldCount, untoldDurableCount) = (0, 0)
+        return nil
+    }
+
+    /// Takes what a sync did.
+    ///
+    /// - Throws: As ``sync()``.
+    package func end(_ sync: Sync, _ result: Result<Void, LogFileFailure>) throws(StateError) {
+        switch result {
+        case .success: noteSynced(upTo: sync.end)
+        case .failure(let failure): try replace(after: failure)
+        }
         (untoldCount, untoldDurableCount) = (0, 0)
     }
 
@@ -280,10 +360,10 @@ package final class StateLog {
         do throws(LogFileFailure) { try segment.file.sync() } catch {
             return try replace(after: error)
         }
-        noteSynced()
+        noteSynced(upTo: end)
     }
 
-    private func noteSynced() {
+    private func noteSynced(upTo end: Int) {
         syncedEnd = end
         untoldDurableCount = untoldCount
         kept.removeAll { $0.end <= StateLog.blockStart(of: end) }
@@ -352,7 +432,7 @@ package final class StateLog {
         for kept in kept where kept.frame.kind == .commits {
             index.note(kept.frame.commits, at: kept.offset)
         }
-        noteSynced()
+        noteSynced(upTo: self.end)
     }
 
     /// The header of a segment that follows a place of this one; no other has its number.
@@ -810,7 +890,7 @@ package final class StateLog {
         let (made, size) = try makeReplacement(kept.map(\.frame))
         begin(made, size, frames: kept)
         replacedCount += 1
-        isBroken = false
+        (isBroken, writeFailure) = (false, nil)
     }
 
     /// A segment with frames of this one: in a new file, or where there is no room for one in a file that
@@ -858,18 +938,20 @@ package final class StateLog {
         StateError(.readOnly, "\(StateError.unknownOutcome): \(reason)")
     }
 
-    /// Decides that frames of unknown outcome are void: those since the last good sync.
+    /// Decides that frames of unknown outcome are void: those since the last good sync, but for those that
+    /// are published, which are written again.
     ///
-    /// - Returns: How many frames of commits since the last ``sync()`` that returned are durable; the
-    ///   others will never be there.
+    /// - Returns: How many frames of commits that are not published, since the last ``sync()`` that
+    ///   returned, are durable; the others will never be there.
     /// - Throws: ``StateError/Code/noSpace`` or ``StateError/Code/readOnly``: it is still unknown; call
     ///   this again.
     package func dropUnknown() throws(StateError) -> Int {
         let known = kept.filter { $0.end <= syncedEnd }
-        let dropped = kept[known.count...]
+        let unknown = kept[known.count...]
         guard isBroken else { return untoldDurableCount }
-        if let first = dropped.first { (end, checksum) = (first.offset, first.before) }
-        kept = known
+        if let first = unknown.first { (end, checksum) = (first.offset, first.before) }
+        kept = known + unknown.filter(\.frame.isPublished)
+        if known.isEmpty, !kept.isEmpty { (kept[0].offset, kept[0].before) = (end, checksum) }
         untoldCount = untoldDurableCount
         try replaceOnce()
         defer { (untoldCount, untoldDurableCount) = (0, 0) }
@@ -914,7 +996,7 @@ package final class StateLog {
         } catch {
             return try replace(after: error)
         }
-        noteSynced()
+        noteSynced(upTo: end)
     }
 }
 

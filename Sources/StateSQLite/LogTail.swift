@@ -2,16 +2,32 @@ import CLinux
 import StateLog
 import StateModel
 import StateSystem
+import Synchronization
 
-/// The log of an open store, for the thread that commits and the one that settles.
+/// The log of an open store, for the thread that commits, the one that settles, and those that append what
+/// storage may have later.
 ///
-/// All of it is under the lock, which is held while a commit is synced: the proof of `@unchecked
-/// Sendable`.
+/// All of it is under the lock: the proof of `@unchecked Sendable`. A sync runs without the lock, but in
+/// the turn of the thread that makes it.
 final class LogTail: @unchecked Sendable {
+    /// Who syncs, or ends a segment, one at a time; it is taken before the lock.
+    private let turn = StateLock(())
     private let lock = StateLock(())
     private let log: StateLog
-    /// The contents of the last frame, whose outcome may be unknown.
-    private var last: (contents: [UInt8], time: Int64) = ([], 0)
+    /// The contents of the last frame of a commit that somebody waits for; its outcome may be unknown.
+    private var last: (contents: CodedCommits, time: Int64) = (CodedCommits([]), 0)
+    /// Up to which revision everything was appended before that frame.
+    private var appendedBefore: Int64
+    /// Whether nothing may be appended behind that frame while its outcome is open: if it becomes void, what
+    /// it has of published changes is appended again.
+    private var isExclusive = false
+
+    // These are written with the lock, and read without it.
+    /// Everything that storage is to have up to this revision is appended.
+    private let appended: Atomic<Int64>
+    /// The bytes of frames that are not durable.
+    private let unsynced = Atomic(0)
+    private let line: Atomic<Int64>
     private var unsettled: Int
     private var since: Int64?
     /// Everything up to there is settled.
@@ -31,9 +47,13 @@ final class LogTail: @unchecked Sendable {
     private static let markDelay: Int64 = 200_000_000
 
     /// Takes a log of which everything up to a place is settled; the largest value that is not has so many
-    /// bytes.
-    init(_ log: StateLog, settledUpTo place: LogPlace, largestValue: Int = 0) {
+    /// bytes. It has everything up to a revision.
+    init(_ log: StateLog, upTo revision: Int64, settledUpTo place: LogPlace, largestValue: Int = 0)
+    {
         (self.log, settled, largestValues) = (log, place, (largestValue, 0))
+        appended = Atomic(revision)
+        appendedBefore = revision
+        line = Atomic(log.carryLine)
         unsettled = log.snapshot(from: place).byteCount
         names = StateLock((log.namesVersion, log.names))
         since = unsettled == 0 ? nil : clinux_monotonic_nanoseconds()
@@ -88,53 +108,167 @@ final class LogTail: @unchecked Sendable {
     /// It does not wait for a commit.
     var finding: String? { names.withLock { $0.names.finding } }
 
+    /// The same if `body` may sync or end a segment: it waits for the end of a sync.
+    func withLogAlone<Result: Sendable, Failure: Error>(
+        _ body: (StateLog) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try turn.withLock { (_) throws(Failure) in try withLog(body) }
+    }
+
     /// Called with the lock.
     private func noteNames() {
         names.withLock { known in
             guard known.version != log.namesVersion else { return }
             known = (log.namesVersion, log.names)
+            line.store(log.carryLine, ordering: .relaxed)
         }
     }
 
-    /// Appends a frame of commits and makes it durable.
+    /// How a frame of commits is appended.
+    struct Appending {
+        /// Milliseconds since 1970.
+        var time: Int64
+        /// So many bytes that are not settled are too many.
+        var limit = Int.max
+        /// The bytes of the largest value, if that is long.
+        var largestValue = 0
+        /// Whether somebody has seen all of it already, and nobody waits until it is durable.
+        var isPublished = false
+        /// The last revision of what somebody has seen already; 0 if it has nothing of that.
+        var lastPublished: Int64 = 0
+    }
+
+    /// Appends a frame of commits, and makes everything durable unless nobody waits for that.
     ///
     /// - Parameters:
-    ///   - time: Milliseconds since 1970.
-    ///   - limit: So many bytes that are not settled are too many.
-    ///   - largest: The bytes of the largest value, if that is long.
-    ///   - encode: As for ``StateLog/append(at:encoding:)``; called with the lock.
+    ///   - appending: How.
+    ///   - encode: As for ``StateLog/append(at:isPublished:encoding:)``, called with the lock, and with the
+    ///     last revision that is appended already; a frame without contents is not written.
     /// - Returns: Whether the settler has something to do that it had not before.
-    /// - Throws: As ``StateLog/append(at:encoding:)`` and ``StateLog/sync()``.
+    /// - Throws: As ``StateLog/append(at:isPublished:encoding:)`` and ``StateLog/sync()``.
     func append(
-        at time: Int64,
-        wakingAt limit: Int,
-        largestValue largest: Int,
-        encoding encode: (_ carryLine: Int64) -> CodedCommits
+        _ appending: Appending,
+        encoding encode: (_ carryLine: Int64, _ appended: Int64) -> CodedCommits
     ) throws(StateError) -> Bool {
-        try lock.withLock { (_) throws(StateError) in
-            let segment = log.endPlace.segment
-            defer { noteNames() }
-            var carried = 0
-            var need = DiskRoom.Need()
-            (need.unsettled, need.largestValue) = (unsettled, largestValue)
-            log.settlingByteCount = need.settling
-            try log.append(at: time) { line in
-                let contents = encode(line)
-                last = (contents.bytes, time)
-                carried = contents.carriedByteCount
-                return contents
+        try turn.withLock { (_) throws(StateError) in
+            let wakes = try lock.withLock { (_) throws(StateError) in
+                defer { noteNames() }
+                return try appendInTurn(appending, encode)
             }
-            largestValues.since = max(largestValues.since, largest)
-            try log.sync()
-            carriedByteCount += carried
-            let before = unsettled
-            unsettled += last.contents.count
-            let now = clinux_monotonic_nanoseconds()
-            let isFirst = unproven == nil
-            (since, unproven) = (since ?? now, now)
-            return isFirst || before < limit && unsettled >= limit
-                || log.endPlace.segment != segment
+            if !appending.isPublished { try syncInTurn() }
+            return wakes
         }
+    }
+
+    private func appendInTurn(
+        _ appending: Appending,
+        _ encode: (_ carryLine: Int64, _ appended: Int64) -> CodedCommits
+    ) throws(StateError) -> Bool {
+        let appended = appended.load(ordering: .relaxed)
+        let contents = encode(log.carryLine, appended)
+        guard !contents.bytes.isEmpty else { return false }
+        var need = DiskRoom.Need()
+        (need.unsettled, need.largestValue) = (unsettled, largestValue)
+        log.settlingByteCount = need.settling
+        let (segment, line) = (log.endPlace.segment, log.carryLine)
+        var written = contents
+        isExclusive = !appending.isPublished && appending.lastPublished > appended
+        if !appending.isPublished {
+            (last, appendedBefore) = ((contents, appending.time), appended)
+        }
+        try log.append(at: appending.time, isPublished: appending.isPublished) {
+            if $0 != line { written = encode($0, appended) }
+            if !appending.isPublished { last.contents = written }
+            return written
+        }
+        largestValues.since = max(largestValues.since, appending.largestValue)
+        return note(written, wakingAt: appending.limit) || log.endPlace.segment != segment
+    }
+
+    /// Takes account of a frame that was appended, with the lock.
+    ///
+    /// - Returns: Whether the settler has something to do that it had not before.
+    private func note(_ contents: CodedCommits, wakingAt limit: Int) -> Bool {
+        noteAppended(contents.last)
+        carriedByteCount += contents.carriedByteCount
+        unsynced.wrappingAdd(contents.bytes.count, ordering: .relaxed)
+        let before = unsettled
+        unsettled += contents.bytes.count
+        let now = clinux_monotonic_nanoseconds()
+        let isFirst = unproven == nil
+        (since, unproven) = (since ?? now, now)
+        return isFirst || before < limit && unsettled >= limit
+    }
+
+    /// Everything up to a revision is appended; with the lock.
+    private func noteAppended(_ revision: Int64) {
+        guard revision > appended.load(ordering: .relaxed) else { return }
+        appended.store(revision, ordering: .releasing)
+    }
+
+    /// Makes everything durable that is appended now.
+    ///
+    /// - Throws: As ``StateLog/sync()``.
+    func sync() throws(StateError) {
+        try turn.withLock { (_) throws(StateError) in try syncInTurn() }
+    }
+
+    private func syncInTurn() throws(StateError) {
+        let (sync, byteCount) = try lock.withLock { (_) throws(StateError) in
+            defer { noteNames() }
+            return (try log.beginSync(), unsynced.load(ordering: .relaxed))
+        }
+        let result = sync?.run()
+        try lock.withLock { (_) throws(StateError) in
+            defer { noteNames() }
+            if let sync, let result { try log.end(sync, result) }
+            isExclusive = false
+            unsynced.wrappingSubtract(byteCount, ordering: .relaxed)
+        }
+    }
+
+    // MARK: What storage may have later
+
+    /// Commits that somebody is about to see, for ``appendBriefly(_:wakingAt:)``.
+    struct Published {
+        var contents: CodedCommits
+        /// Milliseconds since 1970.
+        var time: Int64
+        /// The line that they were made for.
+        var carryLine: Int64
+        /// The last revision before them that storage has or is to have.
+        var before: Int64
+    }
+
+    /// The line for which contents are to be made now.
+    var carryLine: Int64 { line.load(ordering: .relaxed) }
+
+    /// How many bytes are appended that are not durable, about.
+    var unsyncedByteCount: Int { unsynced.load(ordering: .relaxed) }
+
+    /// Up to this revision everything is appended that storage is to have.
+    var appendedRevision: Int64 { appended.load(ordering: .acquiring) }
+
+    /// Appends commits that need no sync, if everything before them is appended, and neither another segment
+    /// nor a failure is in the way; it waits for nobody.
+    ///
+    /// - Returns: Whether the settler has something to do that it had not before; nil if they are not
+    ///   appended.
+    func appendBriefly(_ published: Published, wakingAt limit: Int) -> Bool? {
+        let wakes: Bool?? = lock.withLockIfAvailable { _ in
+            let appended = appended.load(ordering: .relaxed)
+            // The thread that commits may have been sooner.
+            if appended >= published.contents.last { return false }
+            guard !isExclusive, appended >= published.before, appended < published.contents.first,
+                log.appendBriefly(
+                    published.contents,
+                    carryingBelow: published.carryLine,
+                    at: published.time
+                )
+            else { return nil }
+            return note(published.contents, wakingAt: limit)
+        }
+        return wakes ?? nil
     }
 
     // MARK: Readers of the past
@@ -165,15 +299,25 @@ final class LogTail: @unchecked Sendable {
     }
 
     /// The last frame, which is durable.
-    var lastFrame: (contents: [UInt8], time: Int64) { lock.withLock { _ in last } }
+    var lastFrame: (contents: [UInt8], time: Int64) {
+        lock.withLock { _ in (last.contents.bytes, last.time) }
+    }
 
     /// Decides what became of the last frame.
     ///
     /// - Returns: The frame, if it is durable; nil if it will never be there.
     func decideUnknown() throws(StateError) -> (contents: [UInt8], time: Int64)? {
-        try lock.withLock { (_) throws(StateError) in
-            defer { noteNames() }
-            return try log.dropUnknown() > 0 ? last : nil
+        try withLogAlone { (log) throws(StateError) in
+            let isDurable = try log.dropUnknown() > 0
+            isExclusive = false
+            unsynced.store(0, ordering: .relaxed)
+            if isDurable {
+                noteAppended(last.contents.last)
+            } else if appended.load(ordering: .relaxed) == last.contents.last {
+                // What came behind it is there: the log leaves what is published.
+                appended.store(appendedBefore, ordering: .releasing)
+            }
+            return isDurable ? (last.contents.bytes, last.time) : nil
         }
     }
 
@@ -182,7 +326,7 @@ final class LogTail: @unchecked Sendable {
     ///
     /// - Returns: In how many nanoseconds to look again; nil if nothing is unproven.
     func proveLast() -> Int64? {
-        lock.withLock { _ in
+        withLogAlone { log in
             guard let unproven else { return nil }
             let rest = unproven + LogTail.markDelay - clinux_monotonic_nanoseconds()
             guard rest <= 0 else { return rest }

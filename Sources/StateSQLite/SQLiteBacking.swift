@@ -42,14 +42,15 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
 
     private let location: StoreLocation
     private let logDirectory: String
-    private let options: Options
+    let options: Options
     /// Opens the directory of the log.
     private let openFiles: @Sendable (String) throws(LogFileFailure) -> any LogFiles
 
     /// What readers have and the log is to have later.
-    let deferrals: DeferralLog
-    /// What the last process had deferred, and what the close has left to the next load.
-    private(set) var deferred = (hasAll: false, left: LeftDeferred.nothing)
+    let bootMark: BootMark
+    /// What is to be appended before it is shown.
+    let waiting = StateLock<[LogTail.Published]>([])
+    package private(set) var hasAllDeferred = false
 
     /// Keeps settling from changing rows that a backup reads.
     let pause = CompactionPause()
@@ -133,7 +134,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
             )
         )
         self.openFiles = openFiles
-        deferrals = DeferralLog(path: location.deferrals, boot: BootIdentity.bytes())
+        bootMark = BootMark(path: location.bootMark)
     }
 
     // MARK: Settings, for any thread
@@ -217,10 +218,8 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         loaded.epoch = facts.epoch
         loaded.revision = max(loaded.revision, facts.leastRevision)
         loaded.compacted = try takeFloors(&texts, facts, tail)
-        // Before the next life: until then it can be done again.
-        try recoverDeferred(tail, &loaded, &texts, receive)
+        hasAllDeferred = bootMark.isOfThisBoot
         beginLife(tail, database, &facts, ofCopy: isCopy)
-        deferrals.begin(UInt64(tail.withLog { $0.life.number }))
         pendingFiles = texts.removeValue(forKey: Name.pendingFiles)
         fileContainersText = texts.removeValue(forKey: Name.fileContainers)
         loaded.metadata = texts
@@ -286,48 +285,6 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
             log.leastFloor = max(facts.floor, revision)
             return log.floor
         }
-    }
-
-    /// Appends what the last process had deferred and the log has not.
-    ///
-    /// - Throws: ``StateError``, with the number of changes; what is left of them is unchanged.
-    private func recoverDeferred(
-        _ tail: LogTail,
-        _ loaded: inout LoadedStore,
-        _ texts: inout [String: String],
-        _ receive: (borrowing StoredChange) -> Void
-    ) throws {
-        var left = deferrals.left(by: UInt64(tail.withLog { $0.life.number }))
-        guard left.begin(after: loaded.revision) else {
-            return reports.finding(
-                "\(location.deferrals) does not continue \(location.database): what it has is lost"
-            )
-        }
-        deferred.hasAll = left.isWhole
-        guard let last = left.batches.last else { return }
-        let time = SystemClock.wallMilliseconds()
-        var largest = 0
-        for batch in left.batches { batch.read { largest = max(largest, $0.value?.count ?? 0) } }
-        do {
-            _ = try tail.append(at: time, wakingAt: .max, largestValue: largest) {
-                [batches = left.batches] line in
-                var coder = CommitCoder(at: time)
-                let uncarried = batches.flatMap { $0.code(in: &coder, carryingBelow: line) }
-                raiseFloors(without: uncarried, &coder)
-                return coder.commits
-            }
-        } catch {
-            let count = left.batches.reduce(0) { $0 + $1.changeCount }
-            throw StateError(
-                error.code,
-                "\(count) changes that the last run had not stored yet cannot be stored in "
-                    + "\(logDirectory): \(error.message)"
-            )
-        }
-        for batch in left.batches {
-            for entry in batch.read(receive) { texts[entry.name] = entry.text }
-        }
-        loaded.revision = max(loaded.revision, last.lastRevision)
     }
 
     private func requireNothing() throws(StateError) {
@@ -415,7 +372,12 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
                     + "that belongs to the other, or restore a backup"
             )
         }
-        return LogTail(log, settledUpTo: facts.place, largestValue: values.largestByteCount)
+        return LogTail(
+            log,
+            upTo: loaded.revision,
+            settledUpTo: facts.place,
+            largestValue: values.largestByteCount
+        )
     }
 
     /// Begins another store that has the values and the log of this one, durably.
@@ -463,7 +425,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
                 after: facts.leastRevision
             ) { _, _ in }
         }
-        return LogTail(log, settledUpTo: .none)
+        return LogTail(log, upTo: facts.leastRevision, settledUpTo: .none)
     }
 
     /// From here on, a copy of the database or of the log that was made before does not fit.
@@ -500,12 +462,26 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     ///   can be written either: ``reopen(after:_:)`` decides what became of it.
     /// - Complexity: O(*n*) in the bytes of the changes, a write of whole blocks of 4 KiB and one fdatasync.
     public func commit(_ batch: borrowing CommitBatch) throws {
+        try append(batch, isPublished: false)
+    }
+
+    /// - Parameter isPublished: Whether somebody has seen all of it, and nobody waits until it is durable.
+    func append(_ batch: borrowing CommitBatch, isPublished: Bool) throws {
         guard batch.changeCount > 0 || !batch.metadata.isEmpty else { return }
         let time = SystemClock.wallMilliseconds()
         let carriedLimit = room.carriedByteLimit
-        try append(CommitValues(batch), at: time) { line in
+        var appending = LogTail.Appending(time: time)
+        (appending.isPublished, appending.lastPublished) = (
+            isPublished, batch.lastPublishedRevision
+        )
+        try append(appending, CommitValues(batch)) { line, appended in
             var coder = CommitCoder(at: time)
-            let uncarried = coder.append(batch, carryingBelow: line, upTo: carriedLimit)
+            let uncarried = coder.append(
+                batch,
+                after: appended,
+                carryingBelow: line,
+                upTo: carriedLimit
+            )
             switch batch.pendingFileList {
             case .keep: break
             case .set(let text): coder.append(metadata: Name.pendingFiles, text)
@@ -532,7 +508,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         guard let tail else { return }
         let time = SystemClock.wallMilliseconds()
         let compacted = tail.withLog { $0.floor }
-        _ = try tail.append(at: time, wakingAt: .max, largestValue: 0) { _ in
+        _ = try tail.append(LogTail.Appending(time: time)) { _, _ in
             var coder = CommitCoder(at: time)
             let text = floors.withLock {
                 $0.raise(to: raised)
@@ -545,9 +521,9 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     }
 
     private func append(
+        _ appending: LogTail.Appending,
         _ values: CommitValues = CommitValues(),
-        at time: Int64,
-        encoding encode: (_ carryLine: Int64) -> CodedCommits
+        encoding encode: (_ carryLine: Int64, _ appended: Int64) -> CodedCommits
     ) throws {
         guard let tail, let settler else {
             throw StateError(
@@ -556,16 +532,14 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
             )
         }
         if let loss { throw loss }
-        let limit = options.settling.logByteCount
+        var appending = appending
+        appending.limit = options.settling.logByteCount
+        appending.largestValue = values.largestByteCount
         var byteCount = 0
-        let isNew = try makingRoom { () throws(StateError) in
+        let isNew = try makingRoom { [appending] () throws(StateError) in
             try settler.admit(values)
-            return try tail.append(
-                at: time,
-                wakingAt: limit,
-                largestValue: values.largestByteCount
-            ) {
-                let contents = encode($0)
+            return try tail.append(appending) {
+                let contents = encode($0, $1)
                 byteCount = contents.bytes.count
                 return contents
             }
@@ -650,8 +624,6 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         guard let settler else { return }
         settler.end()
         defer { (self.settler, tail, lock, fileCheck) = (nil, nil, nil, nil) }
-        deferred.left = deferrals.leftAtTheEnd
-        defer { if deferred.left == .nothing { deferrals.end() } }
         lossAtClose = fileFinding.map {
             "\($0); what only this process has is lost unless statectl backup saved it"
         }
@@ -686,7 +658,7 @@ extension SQLiteBacking: PendingFileListBacking {
         let time = SystemClock.wallMilliseconds()
         var coder = CommitCoder(at: time)
         coder.append(metadata: name, text)
-        try append(at: time) { [commits = coder.commits] _ in commits }
+        try append(LogTail.Appending(time: time)) { [commits = coder.commits] _, _ in commits }
     }
 
     /// Writes from which revision on the past may be asked for, durably.

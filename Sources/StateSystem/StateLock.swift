@@ -38,6 +38,15 @@ public struct StateLock<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
         defer { pthread_mutex_unlock(lock) }
         return try body(&value.pointee)
     }
+
+    /// The same unless another thread has the lock: then it does nothing and returns nil.
+    public borrowing func withLockIfAvailable<Result: ~Copyable, E: Error>(
+        _ body: (inout sending Value) throws(E) -> sending Result
+    ) throws(E) -> sending Result? {
+        guard pthread_mutex_trylock(lock) == 0 else { return nil }
+        defer { pthread_mutex_unlock(lock) }
+        return try body(&value.pointee)
+    }
 }
 
 #else
@@ -62,6 +71,14 @@ public struct StateLock<Value: ~Copyable>: ~Copyable, Sendable {
         _ body: (inout sending Value) throws(E) -> sending Result
     ) throws(E) -> sending Result {
         try mutex.withLock(body)
+    }
+
+    /// The same unless another thread has the lock: then it does nothing and returns nil.
+    @inlinable
+    public borrowing func withLockIfAvailable<Result: ~Copyable, E: Error>(
+        _ body: (inout sending Value) throws(E) -> sending Result
+    ) throws(E) -> sending Result? {
+        try mutex.withLockIfAvailable(body)
     }
 }
 

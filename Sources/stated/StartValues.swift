@@ -190,6 +190,6 @@ extension StoreLocation {
     /// Removes the store, the renamed database last.
     fileprivate func removeAdopted() {
         _ = clinux_remove_directory(AT_FDCWD, logDirectory)
-        for file in [log, logIndex, deferrals, adopted] { unlink(file) }
+        for file in [log, logIndex, bootMark, adopted] { unlink(file) }
     }
 }

@@ -129,10 +129,8 @@ final class ClusterTests {
         try test.expectSame()
         let peer = try Peer(test.daemon.socketPath)
         let shown = try #require(try peer.ask("STATE.GET app/a")["revision"]?.integerValue)
-        test.daemon.kill()
-        if end == .failureOfMachine {
-            try #require(unlink(test.daemon.dataPath + "/stated.db-late") == 0)
-        }
+        if end != .failureOfMachine { test.daemon.kill() }
+        if end == .failureOfMachine { try failMachine(under: test.daemon) }
         try test.etcd.put([("app/a", "2")])
         try test.daemon.start()
         try test.expectSame()

@@ -131,7 +131,7 @@ struct FileKindTests {
     // MARK: Stores
 
     private static let storeFiles = [
-        "stated.db", "stated.db-wal", "stated.db-shm", "stated.db-late", "lock", "log/1.log",
+        "stated.db", "stated.db-wal", "stated.db-shm", "stated.db-boot", "lock", "log/1.log",
     ]
 
     @Test(arguments: storeFiles)

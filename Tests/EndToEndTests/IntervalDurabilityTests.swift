@@ -27,12 +27,6 @@ struct IntervalDurabilityTests: RuledTests {
         return (commit.revision, commit.durability)
     }
 
-    /// Kills a daemon, as if the machine had failed: then what was not synced is not there.
-    private func failMachine(under daemon: Daemon) throws {
-        daemon.kill()
-        try #require(unlink(daemon.dataPath + "/stated.db-late") == 0)
-    }
-
     @Test func `durable before told: a kill loses nothing, and no watch is told of a loss`() throws
     {
         let daemon = try daemon(Self.rule)

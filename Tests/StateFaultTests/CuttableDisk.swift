@@ -82,7 +82,7 @@ final class CuttableDisk: @unchecked Sendable {
 
     /// What a start finds after a cut: in the same files, because a copy would be another store.
     func left(by cut: Cut) throws -> StoredHistory {
-        for name in ["stated.db", "stated.db-wal", "stated.db-shm", "stated.db-late"] {
+        for name in ["stated.db", "stated.db-wal", "stated.db-shm"] {
             let (source, target) = (cut.directory + "/" + name, data + "/" + name)
             if name != "stated.db-shm", access(source, F_OK) == 0 {
                 try CuttableDisk.copyBytes(of: source, into: target)

@@ -11,6 +11,10 @@ private final class Workload {
     private var random: SplitMix
     /// The contents of the frames, in order.
     private(set) var written: [[UInt8]] = []
+    /// Those that somebody has seen before they were durable.
+    private var published: Set<[UInt8]> = []
+    /// Frames of these that could not be appended: one may be the last, if nothing has made it void.
+    private var refused: Set<[UInt8]> = []
     /// How many of them are durable.
     private(set) var durableCount = 0
     private(set) var startCount = 0
@@ -45,6 +49,11 @@ private final class Workload {
         log = nil
         log = try StateLog(files, Self.options) { contents, _ in found.append(Array(contents)) }
         try #require(found.count >= durableCount, "\(found.count) of \(durableCount)")
+        if let last = found.last, refused.contains(last) {
+            written.removeLast(max(0, written.count - found.count + 1))
+            written.append(last)
+        }
+        refused = []
         try #require(found.count <= written.count)
         for (index, contents) in found.enumerated() where contents != written[index] {
             Issue.record("frame \(index) is another one")
@@ -71,6 +80,31 @@ private final class Workload {
         return CodedCommits(Int64(number), value: value)
     }
 
+    /// Appends a frame that somebody has seen already, if that is possible without more ado.
+    private func appendBriefly(_ log: StateLog) {
+        let contents = makeContents()
+        guard log.appendBriefly(contents, carryingBelow: log.carryLine, at: 0) else {
+            refused.insert(contents.bytes)
+            return
+        }
+        written.append(contents.bytes)
+        published.insert(contents.bytes)
+    }
+
+    /// Syncs, while another thread appends.
+    private func syncBesideAppends(_ log: StateLog) throws(StateError) {
+        let count = written.count
+        guard let sync = try log.beginSync() else {
+            durableCount = count
+            return
+        }
+        if random.next() % 2 == 0 { appendBriefly(log) }
+        let result = sync.run()
+        if random.next() % 2 == 0 { appendBriefly(log) }
+        try log.end(sync, result)
+        durableCount = count
+    }
+
     /// One step; returns false if the log can do nothing more.
     func step() throws -> Bool {
         guard let log else { return false }
@@ -80,6 +114,8 @@ private final class Workload {
             case 0: try? log.prepareSpare()
             case 1: try log.mark(at: 0)
             case 6: try log.endLargeSegment(at: 0)
+            case 7, 8: appendBriefly(log)
+            case 9, 10: try syncBesideAppends(log)
             case 2..<6:
                 try log.sync()
                 durableCount = written.count
@@ -101,11 +137,19 @@ private final class Workload {
                 if !isAppended { written.removeLast() }
                 return true
             }
-            // The frames since the last sync are unknown; once they are dropped, they are gone.
+            // The frames since the last sync are unknown; once they are dropped, they are gone, but for those
+            // that are published.
             for _ in 0..<5 {
-                guard let kept = try? log.dropUnknown() else { continue }
-                durableCount += kept
-                written.removeLast(written.count - durableCount)
+                guard var kept = try? log.dropUnknown() else { continue }
+                let known = written[..<durableCount]
+                written =
+                    known
+                    + written[durableCount...].filter { contents in
+                        if published.contains(contents) { return true }
+                        kept -= 1
+                        return kept >= 0
+                    }
+                durableCount = written.count
                 return true
             }
             return false

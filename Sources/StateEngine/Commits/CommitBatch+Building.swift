@@ -74,18 +74,6 @@ package final class BuiltBatch: @unchecked Sendable {
         try withExtendedLifetime(self) { try backing.commit(batch) }
     }
 
-    /// Defers the batch in `backing`; its records live for that call.
-    ///
-    /// The backing has everything before it.
-    ///
-    /// - Returns: Whether it is kept.
-    package func keep(in backing: some DeferralKeeping) -> Bool {
-        withExtendedLifetime(self) {
-            backing.add(batch, storedThrough: batch.firstRevision - 1)
-            return backing.keep()
-        }
-    }
-
     private func append(_ transaction: ArraySlice<Change>) {
         guard let first = transaction.first else { return }
         let cause = first.cause.withUnsafeBytes { causes.intern(bytes: $0) }

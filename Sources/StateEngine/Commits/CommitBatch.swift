@@ -167,6 +167,12 @@ public final class CommitBatch: @unchecked Sendable {
     /// Whether somebody may see something of it before storage has it.
     package var hasPublished: Bool { contents.deferrableCount > 0 }
 
+    /// The revision of the last change that somebody may have seen before storage has it; 0 if there is none.
+    package var lastPublishedRevision: Int64 {
+        guard hasPublished else { return earlier?.lastRevision ?? 0 }
+        return contents.changes.last(where: \.isPublished)?.revision ?? 0
+    }
+
     /// Whether it can be deferred by the loop itself: a long one is copied by the commit thread.
     package var isBriefAndDeferrable: Bool {
         if items.count <= 16, case .within = storing { true } else { false }

@@ -4,8 +4,7 @@ import Synchronization
 
 /// How changes reach storage that may be there later than everybody else has them.
 ///
-/// Until then, a backing may keep them where the end of the process does not lose them
-/// (``DeferralKeeping``), before a reply shows them. They are stored with the next commit that a writer
+/// A backing may have them before a reply shows them, without a sync (``DeferralKeeping``). They are stored with the next commit that a writer
 /// waits for; when its time has come; when there is too much of it; before the history is read or
 /// compacted; and at the end.
 extension CommitQueue {
@@ -44,51 +43,53 @@ extension CommitQueue {
         return deferred.hasFailed || deferred.footprint + footprint <= limit
     }
 
-    /// Adds what is published of a batch to what is kept until storage has it.
+    /// Notes what is published of a batch, and has the backing take a copy of it for ``keepPublished()``.
     ///
     /// Called under the keyspace's lock, before the batch is queued.
     func addPublished(of batch: CommitBatch) {
-        let revision = batch.lastRevision
-        if let deferrals = capabilities.deferrals {
-            let stored = state.withLock { $0.storedRevision }
-            deferrals.add(published(of: batch, after: addedRevision), storedThrough: stored)
+        added.store(max(addedRevision, batch.lastRevision), ordering: .relaxed)
+        guard let deferrals = capabilities.deferrals, let stored = batch.storedRevision else {
+            return
         }
-        added.store(max(addedRevision, revision), ordering: .relaxed)
-    }
-
-    /// The transactions of a batch that somebody may see before storage has them, above a revision.
-    ///
-    /// Those of a batch that failed come again.
-    private func published(of batch: CommitBatch, after revision: Int64) -> CommitBatch {
-        if case .within = batch.storing, batch.firstRevision > revision { return batch }
-        let published = CommitBatch()
-        for item in batch.items.indices
-        where batch.items[item].revision > revision && batch.isPublished(item) {
-            published.append(published: item, of: batch)
+        let last = addedForStorage.load(ordering: .relaxed)
+        addedForStorage.store(max(last, stored), ordering: .relaxed)
+        let submitted = submitted.load(ordering: .relaxed)
+        // What comes again after a failure, or with others that wait for storage, the commit thread appends.
+        if case .within = batch.storing, batch.firstRevision > submitted {
+            deferrals.add(batch, after: submitted)
         }
-        return published
     }
 
     /// Keeps what was published with the last submissions where the end of the process does not lose it.
     ///
     /// Called before a reply shows it, and without the keyspace's lock: it may wait for the disk.
     ///
-    /// - Returns: False if something is not kept: then storage has to have it at once.
-    func keepPublished() -> Bool { capabilities.deferrals?.keep() ?? true }
+    /// - Returns: False if something is not kept: the commit thread keeps or stores it.
+    func keepPublished() -> Bool {
+        capabilities.deferrals?.keep(through: addedForStorage.load(ordering: .relaxed)) ?? true
+    }
+
+    /// The same for a batch and what was deferred before it; to be called with the backing.
+    func append(_ batch: CommitBatch) -> Bool {
+        batch.earlier = deferred.isEmpty ? nil : deferred
+        defer { batch.earlier = nil }
+        return capabilities.deferrals?.append(batch) ?? true
+    }
+
+    /// Replies show what is not kept.
+    func noteShownOnly() {
+        guard !showsUnkept.exchange(true, ordering: .relaxed) else { return }
+        capabilities.deferrals?.noteShownOnly()
+    }
 
     /// Whether replies may show what is kept before storage has it: not if storage is far behind.
     var isNearlyStored: Bool {
         let limit = deferredByteLimit.load(ordering: .relaxed)
-        return capabilities.deferrals?.unstoredByteCount ?? 0 <= 4 * limit
+        return capabilities.deferrals?.unsyncedByteCount ?? 0 <= 4 * limit
     }
 
     /// Whether the store could not be opened again yet: that can take any time.
     var cannotOpen: Bool { state.withLock { $0.openingError != nil } }
-
-    /// Storage has a batch, with what was published of it.
-    func didStorePublished(_ batch: CommitBatch) {
-        capabilities.deferrals?.didStore(through: batch.lastRevision)
-    }
 
     /// Defers a batch for at most so long.
     func deferNow(_ batch: CommitBatch, _ nanoseconds: Int64) {
@@ -105,8 +106,7 @@ extension CommitQueue {
         guard case .within(let nanoseconds) = batch.storing else { return false }
         noteDeferral(failure)
         guard !failure.isOutcomeUnknown else { return false }
-        // If it cannot be kept either, the next start finds that it is missing.
-        _ = keepPublished()
+        if !keepPublished(), !append(batch) { noteShownOnly() }
         deferNow(batch, nanoseconds)
         postpone()
         return true
@@ -125,7 +125,9 @@ extension CommitQueue {
         // they are not to be taken for unknown.
         state.withLock { $0.storedRevision = max($0.storedRevision, revision) }
         deferred.removeAll()
-        capabilities.deferrals?.didStore(through: revision)
+        if showsUnkept.exchange(false, ordering: .relaxed) {
+            capabilities.deferrals?.prepareToDefer()
+        }
         setTime()
         noteDeferral(nil)
     }
@@ -176,11 +178,15 @@ extension CommitQueue {
     func noteLost(_ batch: CommitBatch) {
         deferredCount.wrappingAdd(batch.changeCount, ordering: .relaxed)
         deferredByteCount.wrappingAdd(batch.byteCount, ordering: .relaxed)
+        if !keepPublished() { noteShownOnly() }
     }
 
     /// Stores what is deferred once the thread stops; what it cannot store stays.
     func storeDeferredAtTheEnd() {
-        storeDeferred()
+        if storeDeferred() != nil {
+            keepsRest.store(keepPublished(), ordering: .relaxed)
+            if !keepsRest.load(ordering: .relaxed) { noteShownOnly() }
+        }
         refuseStoreRequests(StateError(.readOnly, "the keyspace is closed"))
     }
 

@@ -87,8 +87,16 @@ final class CommitQueue: Sendable {
     /// What is known of it without the backing: how many changes, and their bytes.
     let deferredCount = Atomic(0)
     let deferredByteCount = Atomic(0)
-    /// The last revision that was added to what is kept until storage has it; 0: none.
+    /// The last revision that may be published before storage has it, and the last of those that storage is
+    /// to have; 0: none.
     let added = Atomic<Int64>(0)
+    let addedForStorage = Atomic<Int64>(0)
+    /// The last revision that was submitted of which storage has something, or is to have it.
+    let submitted: Atomic<Int64>
+    /// Whether something was shown that is not kept, and storage may lack it still.
+    let showsUnkept = Atomic(false)
+    /// Whether what storage refused until the end is kept all the same.
+    let keepsRest = Atomic(false)
     /// How many bytes of keys and values may be deferred.
     let deferredByteLimit = Atomic(CommitQueue.standardDeferredByteLimit)
     let parking = BlockingSemaphore()
@@ -110,6 +118,7 @@ final class CommitQueue: Sendable {
     init(backing: any Backing, revision: Int64) {
         self.backing = backing
         capabilities = backing.capabilities
+        submitted = Atomic(revision)
         state = StateLock(State(storedRevision: revision, reservation: capabilities.reservation))
         thread = WorkerThread(name: "commit")
     }
@@ -133,8 +142,11 @@ final class CommitQueue: Sendable {
     ///   - batch: At least one transaction.
     ///   - commitsOnCaller: If the caller calls ``commitHere()`` next, an idle thread is not woken.
     func submit(_ batch: CommitBatch, commitsOnCaller: Bool) {
-        // Order matters: once storage has it, it is not kept any more.
+        // Order matters: it is kept before storage has it.
         if batch.hasPublished { addPublished(of: batch) }
+        if let stored = batch.storedRevision, stored > submitted.load(ordering: .relaxed) {
+            submitted.store(stored, ordering: .relaxed)
+        }
         let wakes = state.withLock { state in
             state.queue(batch)
             let isEnough = state.queuedCount >= state.wakingCount ?? .max
@@ -228,7 +240,7 @@ final class CommitQueue: Sendable {
             guard !deferred.isEmpty else { return false }
             batch.isDeferred = true
         case .within(let nanoseconds):
-            guard hasRoomToDefer(batch), keepPublished() else { return false }
+            guard hasRoomToDefer(batch), keepPublished() || append(batch) else { return false }
             deferNow(batch, nanoseconds)
         }
         return true
@@ -239,16 +251,13 @@ final class CommitQueue: Sendable {
         let start = clinux_monotonic_nanoseconds()
         guard deferredCount.load(ordering: .relaxed) > 0 else {
             try body()
-            noteStored(batch, since: start)
-            if batch.hasPublished { didStorePublished(batch) }
-            return
+            return noteStored(batch, since: start)
         }
         batch.earlier = deferred
         defer { batch.earlier = nil }
         try body()
         noteStored(batch, since: start)
         settleDeferred(through: deferred.lastRevision)
-        if batch.hasPublished { didStorePublished(batch) }
     }
 
     /// Reports whether the disk has room, if that has changed; called by the thread that has the

@@ -1,48 +1,44 @@
 import CLinux
 
-/// What a close leaves to the next load.
-package enum LeftDeferred: Hashable, Sendable {
-    case nothing
-    /// Something is missing, and the next load finds that it is.
-    case part
-    case all
-}
-
-/// A backing that keeps deferred changes, until it stores them, where the end of the process does
-/// not lose them, though a failure of the machine does.
+/// A backing that takes changes without a sync, where the end of the process does not lose them, though a
+/// failure of the machine does.
 ///
-/// The next load stores them.
+/// The next ``Backing/commit(_:)`` makes them durable, and commits of its batch what is not there yet.
 package protocol DeferralKeeping: AnyObject, Sendable {
-    /// Whether the last process deferred nothing, or the load has stored all of it.
+    /// Whether the load has found all that the last process had shown.
     var hasAllDeferred: Bool { get }
 
-    /// What the close has left to the next load of what storage refused until then.
-    var leftDeferred: LeftDeferred { get }
-
-    /// Prepares, before anything is deferred: a process that ends without that has lost nothing.
+    /// Prepares, before anything is deferred; it may wait for the disk.
     func prepareToDefer()
 
-    /// Takes a copy of a batch of which storage may have everything later, for the next ``keep()``; one
-    /// thread at a time calls it, before storage can have the batch.
+    /// Something was shown, or is about to be, that is not kept: if the process ends now, the next load is
+    /// to find that it is missing.
+    func noteShownOnly()
+
+    /// Takes a copy of a batch of which storage may have everything later, for the next ``keep(through:)``;
+    /// one thread at a time calls it, before storage can have the batch.
     ///
     /// - Parameters:
     ///   - batch: Its revisions are above all those that were added.
-    ///   - revision: Storage has everything up to this one.
+    ///   - revision: The last one before it that storage has or is to have.
     /// - Complexity: O(*n*) in the bytes; it does not wait for the disk.
-    func add(_ batch: CommitBatch, storedThrough revision: Int64)
+    func add(_ batch: CommitBatch, after revision: Int64)
 
-    /// Keeps all that was added; called by any thread, before anybody sees it.
+    /// Keeps all that was added, if what comes before it is kept, and nobody has to be waited for; called by
+    /// any thread, before anybody sees it.
     ///
-    /// - Returns: False if something that storage does not have is not kept: the next load finds that it
-    ///   is missing.
+    /// - Returns: Whether everything up to a revision is kept that storage is to have.
     /// - Complexity: O(*n*) in the bytes, and one write without a sync.
-    func keep() -> Bool
+    func keep(through revision: Int64) -> Bool
 
-    /// About how much is kept, or is to be, and is not stored; any thread may ask.
-    var unstoredByteCount: Int { get }
+    /// The same with a batch whose ``CommitBatch/earlier`` may not be kept, by the thread that has the
+    /// backing; it may wait for the disk.
+    ///
+    /// - Returns: Whether all of it is kept.
+    func append(_ batch: CommitBatch) -> Bool
 
-    /// All that was deferred up to a revision is stored; called by the thread that has the backing.
-    func didStore(through revision: Int64)
+    /// About how much is kept and not durable; any thread may ask.
+    var unsyncedByteCount: Int { get }
 }
 
 /// Changes that readers, watchers and their writers have, and storage does not: those of keys whose

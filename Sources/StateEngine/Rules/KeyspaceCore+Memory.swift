@@ -1,3 +1,5 @@
+import Synchronization
+
 /// Keys that a rule keeps in memory, or that storage may have later, beside those that storage
 /// keeps at once.
 ///
@@ -184,10 +186,9 @@ extension LocalKeyspace {
     /// Whether storage has all that the last process published and was to store later.
     package var hasAllDeferred: Bool { queue.capabilities.deferrals?.hasAllDeferred ?? false }
 
-    /// What was left to the next process of what storage refused until the keyspace was closed.
-    package var leftDeferred: LeftDeferred {
-        queue.capabilities.deferrals?.leftDeferred ?? .nothing
-    }
+    /// Whether what storage refused until the keyspace was closed is kept all the same, where the next
+    /// process finds it.
+    package var keepsRest: Bool { queue.keepsRest.load(ordering: .relaxed) }
 
     /// Whether ``keepPublished()`` has anything to do.
     package var hasUnkept: Bool {
@@ -197,14 +198,16 @@ extension LocalKeyspace {
 
     /// Keeps what was published until storage has it, so that the end of the process does not lose it.
     ///
-    /// Called before a reply shows it; it may wait for the disk. If it cannot be kept, storage gets it at
-    /// once; replies wait for that, also if storage is far behind, but not if the store cannot be opened.
+    /// Called before a reply shows it. If that would take long, the commit thread does it; replies wait for
+    /// that, also if storage is far behind, but not if the store cannot be opened.
     ///
     /// - Returns: The last revision of what was to be kept.
     @discardableResult
     package func keepPublished() -> Int64 {
         let revision = queue.addedRevision
-        if queue.keepPublished() && queue.isNearlyStored || queue.cannotOpen {
+        let isKept = queue.keepPublished()
+        if isKept && queue.isNearlyStored || queue.cannotOpen {
+            if !isKept { queue.noteShownOnly() }
             withCore { $0.revisions.markKept(revision) }
         }
         return revision

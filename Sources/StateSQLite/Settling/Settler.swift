@@ -257,7 +257,7 @@ final class Settler: @unchecked Sendable {
     private func settleAndDropAll() throws(StateError) {
         let hasRules = rules.withLock { $0 } != nil
         let isAmple = look() == .ample
-        try tail.withLog { (log) throws(StateError) in
+        try tail.withLogAlone { (log) throws(StateError) in
             if log.retention.isNone { log.leastFloor = max(log.leastFloor, log.lastRevision) }
             // Another segment takes room that compaction is to make first.
             guard isAmple, hasRules || log.hasUnwantedChanges else { return }
@@ -639,7 +639,7 @@ final class Settler: @unchecked Sendable {
 
     private func settleForRoom() throws(StateError) {
         let time = SystemClock.wallMilliseconds()
-        tail.withLog { try? $0.endLargeSegment(at: time) }
+        tail.withLogAlone { try? $0.endLargeSegment(at: time) }
         // A little of the log is not worth a checkpoint each second.
         if look() == .short || tail.unsettledByteCount >= 1 << 20 {
             try settle()
@@ -725,10 +725,10 @@ final class Settler: @unchecked Sendable {
     func close(at time: Int64) throws(StateError) {
         // Nobody writes much for now: what was prepared for that takes no more room.
         for spare in tail.withLog({ $0.takeSpares(keepingOne: true) }) { spare.remove(from: files) }
-        tail.withLog { try? $0.endLargeSegment(at: time) }
+        tail.withLogAlone { try? $0.endLargeSegment(at: time) }
         try settle()
         let life = LogLife(number: facts.life.number + 1, before: facts.life.number)
-        try tail.withLog { (log) throws(StateError) in
+        try tail.withLogAlone { (log) throws(StateError) in
             try log.begin(life, at: time)
             facts.place = log.syncedPlace
         }

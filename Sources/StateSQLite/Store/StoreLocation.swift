@@ -45,8 +45,8 @@ package struct StoreLocation: Sendable {
     package var unfinished: String { database + ".salvage" }
     /// The same, or what it is made of.
     var unfinishedFiles: [String] { [unfinished, unfinished + ".new"] }
-    /// The file of the ``DeferralLog``.
-    package var deferrals: String { database + "-late" }
+    /// The file of the ``BootMark``.
+    package var bootMark: String { database + "-boot" }
     /// The index of SQLite's own log, which processes share.
     package var logIndex: String { database + "-shm" }
 
@@ -115,7 +115,7 @@ package struct StoreLocation: Sendable {
     /// - Throws: ``StateError/Code/storage``, naming what is not a file.
     package func requireFiles() throws(StateError) {
         let names = [
-            database, log, logIndex, database + "-journal", deferrals, lock,
+            database, log, logIndex, database + "-journal", bootMark, lock,
         ]
         for name in names + logFiles {
             do throws(OpenFailure) { try NamedFile.require(name) } catch {

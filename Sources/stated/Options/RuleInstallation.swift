@@ -38,6 +38,7 @@ struct RuleInstallation {
     func prepare(_ rules: RuleTable) throws(StateError) {
         guard keyspace.isPersistent, !rules.byKey.deferredPatterns.isEmpty else { return }
         if keyspace.withCore({ $0.revisions.reservation == nil }) { try bound(rules) }
+        keyspace.prepareToDefer()
         try memoryKeys.add([], deferred: rules.byKey.deferredPatterns)
     }
 
@@ -67,18 +68,11 @@ struct RuleInstallation {
         guard lost == 0 else {
             let count = counted(lost, "change")
             let fate =
-                switch keyspace.leftDeferred {
-                case .all:
-                    "\(count) with durability interval could not be stored until the end: the next "
-                        + "start stores them, unless the machine starts anew before"
-                case .part:
-                    "\(count) with durability interval could not be stored until the end: the next "
-                        + "start stores those that are in the log, unless the machine starts anew "
-                        + "before; the others are lost"
-                case .nothing:
-                    "\(count) with durability interval could not be stored and "
-                        + "\(lost == 1 ? "is" : "are") lost: the store refused them until the end"
-                }
+                keyspace.keepsRest
+                ? "\(count) with durability interval could not be synced until the end: the next start "
+                    + "finds them, unless the machine starts anew before"
+                : "\(count) with durability interval could not be stored until the end: those that are "
+                    + "not in the log are lost"
             log.write(.error, .deferralLost, fate)
             return
         }
