@@ -1,4 +1,5 @@
 import StatePlatform
+import StateSystem
 
 /// The entries of a keyspace: for each key a chain of versions, newest first.
 ///
@@ -166,8 +167,9 @@ struct CauseTable {
     private var slots: [InternedCause?] = []
     private var free: [UInt32] = []
     private var numbers: [[UInt8]: UInt32] = [:]
-    /// The last one interned from bytes: a load often meets the same one in succession.
-    private var latest: InternedCause?
+    /// Those interned from bytes, at the place that the checksum of the bytes names: a load meets few
+    /// causes, again and again.
+    private var recent = [InternedCause?](repeating: nil, count: 64)
 
     /// How many times records and sessions name a cause.
     var referenceCount: Int { slots.reduce(0) { $0 + ($1?.referenceCount ?? 0) } }
@@ -182,31 +184,36 @@ struct CauseTable {
 
     /// The cause with these bytes, counted once more.
     ///
-    /// - Complexity: O(*n*) to hash; less for the one that was asked for last.
+    /// - Complexity: O(*n*) to compare, or to hash one that was not asked for lately.
     mutating func intern(bytes: Bytes) -> InternedCause {
-        if let latest, latest.referenceCount > 0,
-            latest.bytes.withUnsafeBytes({ $0.isEqual(to: bytes) })
+        let place = Int(Checksum.crc32c(bytes)) % recent.count
+        // One that was removed has no references, and another object takes its number.
+        if let known = recent[place], known.referenceCount > 0,
+            known.bytes.withUnsafeBytes({ $0.isEqual(to: bytes) })
         {
-            latest.referenceCount += 1
-            return latest
+            known.referenceCount += 1
+            return known
         }
-        let text = String(decoding: bytes, as: UTF8.self)
-        let cause = Cause(text) ?? Cause(uid: .max, gid: .max, pid: 0, command: text)
-        return intern(cause, bytes: Array(bytes))
+        let interned = intern(Array(bytes)) {
+            let text = String(decoding: bytes, as: UTF8.self)
+            return Cause(text) ?? Cause(uid: .max, gid: .max, pid: 0, command: text)
+        }
+        recent[place] = interned
+        return interned
     }
 
     /// The interned cause, counted once more.
     mutating func intern(_ cause: Cause) -> InternedCause {
-        intern(cause, bytes: Array(cause.description.utf8))
+        intern(Array(cause.description.utf8)) { cause }
     }
 
-    private mutating func intern(_ cause: Cause, bytes: [UInt8]) -> InternedCause {
+    private mutating func intern(_ bytes: [UInt8], making cause: () -> Cause) -> InternedCause {
         let interned: InternedCause
         if let number = numbers[bytes] {
             interned = self[number]
         } else {
             let number = free.popLast() ?? UInt32(slots.count)
-            interned = InternedCause(cause, number: number, bytes: bytes)
+            interned = InternedCause(cause(), number: number, bytes: bytes)
             if Int(number) == slots.count {
                 slots.append(interned)
             } else {
@@ -215,7 +222,6 @@ struct CauseTable {
             numbers[bytes] = number
         }
         interned.referenceCount += 1
-        latest = interned
         return interned
     }
 
