@@ -359,7 +359,23 @@ extension CodedCommits {
     /// - Throws: ``LogDamage``, as ``CommitCoder/read(_:at:_:)``.
     init(reading contents: Bytes, at time: Int64) throws(LogDamage) {
         self.init(Array(contents))
-        try CommitCoder.read(contents, at: time) { part in
+        try sum(contents, at: time, comparingRows: true)
+    }
+
+    /// What an index knows of a frame, whose checksum covers the rows; without its bytes.
+    ///
+    /// - Throws: ``LogDamage``, as ``CommitCoder/read(_:at:_:)``.
+    init(summing frame: Frame.Found) throws(LogDamage) {
+        self.init([])
+        try sum(frame.contents, at: frame.time, comparingRows: false)
+    }
+
+    private mutating func sum(
+        _ contents: Bytes,
+        at time: Int64,
+        comparingRows comparesRows: Bool
+    ) throws(LogDamage) {
+        try CommitCoder.read(contents, at: time, comparingRows: comparesRows) { part in
             switch part {
             case .commit(let revision, _, _): note(revision)
             case .change: changeCount += 1

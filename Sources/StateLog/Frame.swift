@@ -116,19 +116,27 @@ struct Frame: Hashable, Sendable {
         return length >= headByteCount && length % alignment == 0 ? length : nil
     }
 
+    /// The length of the frame whose head may be at the start of `bytes`; nil if that is no head.
+    static func lengthInHead(_ bytes: Bytes) -> Int? {
+        guard let length = length(bytes) else { return nil }
+        let fill = Int(bytes[13])
+        guard fill < alignment, length >= headByteCount + fill, Kind(rawValue: bytes[12]) != nil,
+            bytes[14] == 0, bytes[15] == 0
+        else { return nil }
+        return length
+    }
+
     /// The frame at the start of `bytes`, if its checksum is right; nil if there is none.
     ///
     /// It says nothing of the frame before: see ``Found/before``.
     static func read(_ bytes: Bytes, at place: LogPlace, seed: UInt64) -> Found? {
-        guard bytes.count >= headByteCount else { return nil }
         func fixed<Value: FixedWidthInteger>(_ offset: Int, _: Value.Type) -> Value {
             Value(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: Value.self))
         }
-        let length = Int(fixed(0, UInt32.self))
-        let fill = Int(bytes[13])
-        guard length >= headByteCount + fill, length <= bytes.count, length % alignment == 0,
-            fill < alignment, let kind = Kind(rawValue: bytes[12]), fixed(14, UInt16.self) == 0
+        guard let length = lengthInHead(bytes), length <= bytes.count,
+            let kind = Kind(rawValue: bytes[12])
         else { return nil }
+        let fill = Int(bytes[13])
         let frame = Bytes(rebasing: bytes[..<length])
         let checksum = fixed(4, UInt32.self)
         guard checksum == Frame.checksum(of: frame, at: place, seed: seed),

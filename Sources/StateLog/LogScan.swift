@@ -120,21 +120,32 @@ struct LogScan {
 
     /// The bytes of a file, as many as there are.
     static func contents(of file: any LogFile, _ range: Range<Int>) throws(StateError) -> [UInt8] {
-        try reading { () throws(LogFileFailure) in
-            var bytes = [UInt8](repeating: 0, count: range.count)
-            var failure: LogFileFailure?
-            let count = bytes.withUnsafeMutableBytes { target -> Int in
-                do throws(LogFileFailure) {
-                    return try file.read(target, at: range.lowerBound)
-                } catch {
-                    failure = error
-                    return 0
-                }
-            }
-            if let failure { throw failure }
-            bytes.removeLast(bytes.count - count)
-            return bytes
+        var bytes: [UInt8] = []
+        try read(file, range, into: &bytes)
+        return bytes
+    }
+
+    /// Replaces `bytes` by those of a file, as many as there are.
+    static func read(
+        _ file: any LogFile,
+        _ range: Range<Int>,
+        into bytes: inout [UInt8]
+    ) throws(StateError) {
+        if bytes.count < range.count {
+            bytes = [UInt8](repeating: 0, count: range.count)
         }
+        var failure: LogFileFailure?
+        let count = bytes.withUnsafeMutableBytes { target -> Int in
+            do throws(LogFileFailure) {
+                let part = UnsafeMutableRawBufferPointer(rebasing: target[..<range.count])
+                return try file.read(part, at: range.lowerBound)
+            } catch {
+                failure = error
+                return 0
+            }
+        }
+        bytes.removeLast(bytes.count - count)
+        try reading { () throws(LogFileFailure) in if let failure { throw failure } }
     }
 
     // MARK: Which of them count
@@ -229,10 +240,13 @@ extension LogScan {
         var checksum: UInt32
         /// Up to where the log is certainly durable.
         var durable: LogPlace
-        /// The frames of the last segment.
-        var frames: [Kept]
+        /// What the last segment has.
+        var index = SegmentIndex()
+        /// The frames of the last segment that are not certainly durable, and those that share a block
+        /// with one of them.
+        var frames: [Kept] = []
         /// The bytes of its last block before the end.
-        var block: [UInt8]
+        var block: [UInt8] = []
         /// What distinguishes the last life of the log from those before (``StateLog/begin(life:)``).
         var life = LogLife()
     }
@@ -278,86 +292,118 @@ extension LogScan {
         _ body: (_ frame: Frame.Found, _ place: LogPlace) throws(LogDamage) -> Void
     ) throws(StateError) -> End {
         let size = try LogScan.reading { () throws(LogFileFailure) in try segment.file.byteCount() }
-        let bytes = try LogScan.contents(of: segment.file, 0..<size)
+        var window = LogWindow(.init(segment: segment, range: 0..<size))
         var end = End(
             place: segment.start,
             checksum: segment.header.checksum,
             durable: segment.start,
-            frames: [],
-            block: [],
             life: life ?? LogLife(number: segment.header.generation)
         )
-        try bytes.withBytes { (all) throws(StateError) in
-            while end.place.offset < known ?? size,
-                let frame = frame(of: segment, in: all, at: end.place), frame.before == end.checksum
-            {
+        while end.place.offset < known ?? size {
+            let isThere = try window.withFrameIfWhole(at: end.place) {
+                (frame) throws(StateError) in
+                guard let frame, frame.before == end.checksum else { return false }
                 // A closing frame stands behind the end that the next segment names.
                 if frame.kind == .closing, known == nil {
                     throw damage(end.place, "the next segment is missing")
                 }
-                let next = LogPlace(
-                    segment: end.place.segment,
-                    offset: end.place.offset + frame.byteCount
-                )
                 do throws(LogDamage) {
-                    if let start, end.place < start.place {
-                        guard next <= start.place else {
-                            throw LogDamage("has the place in it up to which the log was read")
-                        }
-                        if includesAll { try body(frame, end.place) }
-                    } else {
-                        try body(frame, end.place)
-                    }
-                    if known == nil { end.frames.append(try Kept(end.place.offset, frame)) }
+                    try pass(frame, at: end.place, body)
+                    if known == nil { try end.index.note(frame, at: end.place.offset) }
                     if frame.kind == .life { end.life = try LogLife(reading: frame.contents) }
                 } catch {
                     throw damage(end.place, "the frame \(error.reason)")
                 }
                 end.durable = max(end.durable, frame.durable)
-                end.place = next
+                end.place.offset += frame.byteCount
                 end.checksum = frame.checksum
+                return true
             }
-            if let known {
-                guard end.place.offset == known else {
-                    throw damage(end.place, "a frame before the end, byte \(known), is not whole")
-                }
-            } else if let proof = proof(of: segment, in: all, behind: end.place) {
-                throw damage(end.place, "the frame is not whole, but was durable at \(proof)")
-            } else if let start, end.place < start.place {
-                throw damage(end.place, "it ends there, but was read up to \(start.place)")
-            }
-            let start =
-                end.place.offset / SegmentHeader.blockByteCount * SegmentHeader.blockByteCount
-            end.block = Array(all[min(start, size)..<min(end.place.offset, size)])
+            guard isThere else { break }
         }
+        if let known {
+            guard end.place.offset == known else {
+                throw damage(end.place, "a frame before the end, byte \(known), is not whole")
+            }
+            return end
+        }
+        if let proof = try proof(of: segment, in: &window, behind: end.place) {
+            throw damage(end.place, "the frame is not whole, but was durable at \(proof)")
+        }
+        if let start, end.place < start.place {
+            throw damage(end.place, "it ends there, but was read up to \(start.place)")
+        }
+        try keepFrames(of: segment, in: &window, &end)
         return end
     }
 
-    private func frame(of segment: Segment, in bytes: Bytes, at place: LogPlace) -> Frame.Found? {
-        guard place.offset <= bytes.count else { return nil }
-        return Frame.read(
-            Bytes(rebasing: bytes[place.offset...]),
-            at: place,
-            seed: segment.header.seed
+    /// Calls `body` with a frame that the reader has not read yet.
+    private func pass(
+        _ frame: Frame.Found,
+        at place: LogPlace,
+        _ body: (_ frame: Frame.Found, _ place: LogPlace) throws(LogDamage) -> Void
+    ) throws(LogDamage) {
+        guard let start, place < start.place else { return try body(frame, place) }
+        let next = LogPlace(segment: place.segment, offset: place.offset + frame.byteCount)
+        guard next <= start.place else {
+            throw LogDamage("has the place in it up to which the log was read")
+        }
+        if includesAll { try body(frame, place) }
+    }
+
+    /// Reads the frames again that are kept, and the last block.
+    private func keepFrames(
+        of segment: Segment,
+        in window: inout LogWindow,
+        _ end: inout End
+    ) throws(StateError) {
+        let isOfSegment = end.durable.segment == segment.header.number
+        let durable = isOfSegment ? end.durable.offset : SegmentHeader.byteCount
+        let limit = LogScan.blockStart(of: durable)
+        // A frame of commits begins there.
+        let mark = end.index.marks.last { $0.offset <= limit }?.offset
+        var place = LogPlace(
+            segment: segment.header.number,
+            offset: mark ?? SegmentHeader.byteCount
         )
+        while place < end.place {
+            let kept = try window.withFrameIfWhole(at: place) { (frame) throws(StateError) in
+                // It was whole when it was read before.
+                guard let frame else { throw damage(place, "the frame is not whole any more") }
+                do throws(LogDamage) { return try Kept(place.offset, frame) } catch {
+                    throw damage(place, "the frame \(error.reason)")
+                }
+            }
+            if kept.end > limit { end.frames.append(kept) }
+            place.offset = kept.end
+        }
+        let block = LogScan.blockStart(of: end.place.offset)
+        end.block = try window.contents(of: block..<end.place.offset)
+    }
+
+    static func blockStart(of offset: Int) -> Int {
+        offset / SegmentHeader.blockByteCount * SegmentHeader.blockByteCount
     }
 
     /// A whole frame behind `end` that was written when the log was durable beyond it, or that closes
     /// the segment.
     ///
     /// A whole frame alone proves nothing: frames that were not synced reach the disk in any order.
-    private func proof(of segment: Segment, in bytes: Bytes, behind end: LogPlace) -> LogPlace? {
+    private func proof(
+        of segment: Segment,
+        in window: inout LogWindow,
+        behind end: LogPlace
+    ) throws(StateError) -> LogPlace? {
         var place = end
-        while true {
-            place.offset = Frame.nextStart(in: bytes, from: place.offset)
-            guard place.offset < bytes.count else { return nil }
-            if let frame = frame(of: segment, in: bytes, at: place) {
-                if frame.durable > end || frame.kind == .closing { return place }
-                place.offset += frame.byteCount
-            } else {
-                place.offset += Frame.alignment
+        while let offset = try window.nextStart(from: place.offset) {
+            place.offset = offset
+            let found = try window.withFrameIfWhole(at: place) { frame in
+                frame.map { ($0.byteCount, isProof: $0.durable > end || $0.kind == .closing) }
             }
+            if found?.isProof ?? false { return place }
+            place.offset += found?.0 ?? Frame.alignment
         }
+        return nil
     }
 }
 

@@ -72,44 +72,69 @@ struct LogWindow {
         at place: LogPlace,
         _ body: (Frame.Found) throws(LogDamage) -> Void
     ) throws(StateError) -> Int {
-        var needed = Frame.headByteCount
-        while true {
-            let left = start + bytes.count - place.offset
-            if left < needed {
-                try read(from: place.offset, byteCount: max(needed, byteCount))
-            }
-            let length = bytes.withBytes {
-                Frame.length(Bytes(rebasing: $0[(place.offset - start)...]))
-            }
-            guard let length, length <= part.range.upperBound - place.offset else {
-                throw damage(place, "is not whole")
-            }
-            if start + bytes.count - place.offset >= length { break }
-            needed = length
-        }
-        do throws(LogDamage) {
-            return try bytes.withBytes { (bytes) throws(LogDamage) in
-                let frame = Frame.read(
-                    Bytes(rebasing: bytes[(place.offset - start)...]),
-                    at: place,
-                    seed: part.segment.header.seed
-                )
+        try withFrameIfWhole(at: place) { (frame) throws(StateError) in
+            do throws(LogDamage) {
                 guard let frame else { throw LogDamage("is not whole") }
                 try body(frame)
                 return frame.byteCount
+            } catch {
+                throw StateError(
+                    .corrupt,
+                    "the log is damaged at \(place): the frame \(error.reason)"
+                )
             }
-        } catch {
-            throw damage(place, error.reason)
         }
     }
 
-    private mutating func read(from offset: Int, byteCount: Int) throws(StateError) {
-        let end = min(offset + byteCount, part.range.upperBound)
-        bytes = try LogScan.contents(of: part.segment.file, offset..<end)
-        start = offset
+    /// Calls `body` with the frame at a place, whose bytes are borrowed, or with nil if there is none.
+    mutating func withFrameIfWhole<Result>(
+        at place: LogPlace,
+        _ body: (Frame.Found?) throws(StateError) -> Result
+    ) throws(StateError) -> Result {
+        try read(at: place.offset, atLeast: Frame.headByteCount)
+        let length = withBytes(from: place.offset) { Frame.lengthInHead($0) }
+        guard let length, length <= part.range.upperBound - place.offset else {
+            return try body(nil)
+        }
+        try read(at: place.offset, atLeast: length)
+        return try withBytes(from: place.offset) { (bytes) throws(StateError) in
+            try body(Frame.read(bytes, at: place, seed: part.segment.header.seed))
+        }
     }
 
-    private func damage(_ place: LogPlace, _ reason: String) -> StateError {
-        StateError(.corrupt, "the log is damaged at \(place): the frame \(reason)")
+    /// The next place at which a frame may begin; nil if there is none.
+    mutating func nextStart(from offset: Int) throws(StateError) -> Int? {
+        var offset = offset
+        while part.range.upperBound - offset >= Frame.alignment {
+            try read(at: offset, atLeast: Frame.alignment)
+            let next = withBytes(from: offset) { Frame.nextStart(in: $0, from: 0) }
+            offset += next
+            if start + bytes.count - offset >= Frame.alignment { return offset }
+        }
+        return nil
+    }
+
+    /// The bytes of a range.
+    mutating func contents(of range: Range<Int>) throws(StateError) -> [UInt8] {
+        try read(at: range.lowerBound, atLeast: range.count)
+        return withBytes(from: range.lowerBound) { Array($0.prefix(range.count)) }
+    }
+
+    private func withBytes<Result, Failure: Error>(
+        from offset: Int,
+        _ body: (Bytes) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try bytes.withBytes { (bytes) throws(Failure) in
+            try body(Bytes(rebasing: bytes[min(offset - start, bytes.count)...]))
+        }
+    }
+
+    /// Has at least so many bytes from `offset` on, or as many as there are.
+    private mutating func read(at offset: Int, atLeast needed: Int) throws(StateError) {
+        guard offset < start || start + bytes.count < min(offset + needed, part.range.upperBound)
+        else { return }
+        let end = min(offset + max(needed, byteCount), part.range.upperBound)
+        try LogScan.read(part.segment.file, offset..<max(offset, end), into: &bytes)
+        start = offset
     }
 }

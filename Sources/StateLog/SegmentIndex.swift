@@ -43,7 +43,19 @@ struct SegmentIndex: Hashable, Sendable {
     init() {}
 
     mutating func note(_ contents: CodedCommits, at offset: Int) {
-        byteCount += contents.bytes.count
+        note(contents, contents.bytes.count, at: offset)
+    }
+
+    /// The same of a frame that was read.
+    ///
+    /// - Throws: ``LogDamage``, as ``CommitCoder/read(_:at:comparingRows:_:)``.
+    mutating func note(_ frame: Frame.Found, at offset: Int) throws(LogDamage) {
+        guard frame.kind == .commits else { return }
+        note(try CodedCommits(summing: frame), frame.contents.count, at: offset)
+    }
+
+    private mutating func note(_ contents: CodedCommits, _ byteCount: Int, at offset: Int) {
+        self.byteCount += byteCount
         changeCount += contents.changeCount
         guard contents.last > 0 else { return }
         if first == 0 { first = contents.first }

@@ -171,14 +171,11 @@ package final class StateLog {
             return Ended(segment: segment, end: end, index: indexes[position])
         }
         begunAge = options.age() + earlierAge
-        for kept in found.frames where kept.frame.kind == .commits {
-            index.note(kept.frame.commits, at: kept.offset)
-        }
+        (index, kept) = (found.index, found.frames)
         (end, checksum, block) = (found.place.offset, found.checksum, found.block)
         syncedEnd =
             found.durable.segment == last.header.number
             ? found.durable.offset : SegmentHeader.byteCount
-        kept = found.frames.filter { $0.end > StateLog.blockStart(of: syncedEnd) }
         try confirmHeader()
         try repairEnd()
         for segment in scan.void { try? files.remove(segment.name) }
