@@ -295,20 +295,20 @@ struct CommitValues {
 /// Where that is little, deletes come first: what they free, the others take. The order does not matter,
 /// as the log keeps all of them until the last one is settled.
 struct SettledPieces {
-    private let rows: [SettledRow]
+    private let rows: [NewestChange]
     /// The rows up to there only remove something.
     private let deleteEnd: Int
     private var start = 0
     private let room: DiskRoom
 
-    init(_ rows: [SettledRow], _ room: DiskRoom) {
+    init(_ rows: [NewestChange], _ room: DiskRoom) {
         self.room = room
         guard room.level < .ample else {
             (self.rows, deleteEnd) = (rows, 0)
             return
         }
-        let deletes = rows.filter { $0.change.value == nil }
-        self.rows = deletes + rows.filter { $0.change.value != nil }
+        let deletes = rows.filter(\.isDelete)
+        self.rows = deletes + rows.filter { !$0.isDelete }
         deleteEnd = deletes.count
     }
 
@@ -321,7 +321,7 @@ struct SettledPieces {
     /// - Throws: ``StateError/Code/noSpace`` if the database may grow by more than there is.
     mutating func next(
         free freeByteCount: () -> Int64
-    ) throws(StateError) -> ArraySlice<SettledRow> {
+    ) throws(StateError) -> ArraySlice<NewestChange> {
         let isOfDeletes = start < deleteEnd
         let limit = isOfDeletes ? room.transactionByteCount : room.growthByteCount
         let rest = rows[start..<(isOfDeletes ? deleteEnd : rows.count)]

@@ -270,7 +270,7 @@ final class SettledDatabase {
 
     /// How many of some rows a transaction may have that puts so many bytes of pages into SQLite's own
     /// log, about, and at least one.
-    static func count(of rows: ArraySlice<SettledRow>, upTo byteCount: Int) -> Int {
+    static func count(of rows: ArraySlice<NewestChange>, upTo byteCount: Int) -> Int {
         var left = byteCount
         // A row changes the page that it is on, and perhaps another, besides those of a long value.
         let count = rows.prefix { row in
@@ -295,7 +295,7 @@ final class SettledDatabase {
     /// - Returns: The deletes that are forgotten, because nobody may ask for what was before them.
     /// - Throws: SQLite's error; nothing was written, or nobody can say.
     func settle(
-        _ rows: ArraySlice<SettledRow>,
+        _ rows: ArraySlice<NewestChange>,
         metadata: [String: String?],
         _ facts: inout SettledFacts
     ) throws(SQLiteFailure) -> [CompactionStep.CompactedDelete] {
@@ -536,9 +536,10 @@ private final class NewestWriter {
     }
 
     /// - Returns: Whether the key had no row.
-    func write(_ row: borrowing SettledRow) throws(SQLiteFailure) -> Bool {
+    func write(_ change: NewestChange) throws(SQLiteFailure) -> Bool {
+        let row = change.row
         // What supersedes a change has a row already, nearly always: one search instead of two.
-        if row.change.previousRevision > 0, try run(update, row) { return false }
+        if change.supersedes, try run(update, row) { return false }
         if try run(insert, row) { return true }
         _ = try run(update, row)
         return false

@@ -45,16 +45,122 @@ struct SettledSlice: ~Copyable {
     }
 
     /// The newest change of each key, in the order of keys; their bytes are those of the slice.
-    borrowing func newest() -> [SettledRow] { changes.sorted() }
+    borrowing func newest() -> [NewestChange] { changes.sorted() }
 }
 
 /// A row of the database, and the checksum that the log has for it.
 struct SettledRow {
     var change: StoredChange
     var checksum: UInt32
+}
+
+/// A change in the memory of ``NewestChanges``, which must live as long.
+///
+/// Its fields come first, then the key, then room for cause and value.
+struct NewestChange {
+    private struct Fields {
+        var (revision, created, version, time): (Int64, Int64, Int64, Int64)
+        var expires: Int64?
+        var supersedes: Bool
+        var (checksum, owner): (UInt32, UInt32)
+        var ordinal: Int32
+        var (keyCount, causeCount): (Int32, Int32)
+        /// -1 for a delete.
+        var valueCount: Int32
+        /// The bytes behind the key that another change of it may use.
+        var room: Int32
+    }
+
+    /// How much memory a change takes.
+    static func byteCount(of change: borrowing StoredChange) -> Int {
+        MemoryLayout<Fields>.size + change.key.count + content(of: change)
+    }
+
+    /// The bytes of cause and value.
+    private static func content(of change: borrowing StoredChange) -> Int {
+        change.cause.count + (change.value?.count ?? 0)
+    }
+
+    private let start: UnsafeMutableRawPointer
+
+    private var fields: Fields { start.assumingMemoryBound(to: Fields.self).pointee }
+
+    private var keyStart: UnsafeMutableRawPointer { start + MemoryLayout<Fields>.size }
+
+    /// Copies a change into memory of the length that it takes.
+    init(_ change: borrowing StoredChange, _ checksum: UInt32, in memory: UnsafeMutableRawPointer) {
+        start = memory
+        keyStart.copy(from: change.key)
+        take(change, checksum, room: NewestChange.content(of: change))
+    }
+
+    /// Becomes another change of the same key, if that fits.
+    func replace(with change: borrowing StoredChange, _ checksum: UInt32) -> Bool {
+        let room = Int(fields.room)
+        guard NewestChange.content(of: change) <= room else { return false }
+        take(change, checksum, room: room)
+        return true
+    }
+
+    private func take(_ change: borrowing StoredChange, _ checksum: UInt32, room: Int) {
+        let fields = Fields(
+            revision: change.revision,
+            created: change.created,
+            version: change.version,
+            time: change.time,
+            expires: change.expires,
+            supersedes: change.previousRevision > 0,
+            checksum: checksum,
+            owner: change.owner,
+            ordinal: change.ordinal,
+            keyCount: Int32(change.key.count),
+            causeCount: Int32(change.cause.count),
+            valueCount: change.value.map { Int32($0.count) } ?? -1,
+            room: Int32(room)
+        )
+        start.initializeMemory(as: Fields.self, to: fields)
+        let cause = keyStart + change.key.count
+        cause.copy(from: change.cause)
+        if let value = change.value { (cause + change.cause.count).copy(from: value) }
+    }
+
+    var key: Bytes { Bytes(start: keyStart, count: Int(fields.keyCount)) }
+
+    var isDelete: Bool { fields.valueCount < 0 }
+
+    /// Whether the key may have a row that it supersedes.
+    var supersedes: Bool { fields.supersedes }
 
     /// The bytes of key and value.
-    var byteCount: Int { change.key.count + (change.value?.count ?? 0) }
+    var byteCount: Int { Int(fields.keyCount) + max(0, Int(fields.valueCount)) }
+
+    /// Its row, whose bytes are borrowed.
+    var row: SettledRow {
+        let fields = fields
+        let cause = keyStart + Int(fields.keyCount)
+        let value = cause + Int(fields.causeCount)
+        let change = StoredChange(
+            revision: fields.revision,
+            ordinal: fields.ordinal,
+            key: key,
+            value: isDelete ? nil : Bytes(start: value, count: Int(fields.valueCount)),
+            created: fields.created,
+            owner: fields.owner,
+            version: fields.version,
+            time: fields.time,
+            expires: fields.expires,
+            cause: Bytes(start: cause, count: Int(fields.causeCount)),
+            previousRevision: 0,
+            previousOrdinal: 0
+        )
+        return SettledRow(change: change, checksum: fields.checksum)
+    }
+}
+
+extension UnsafeMutableRawPointer {
+    fileprivate func copy(from bytes: Bytes) {
+        if let start = bytes.baseAddress { copyMemory(from: start, byteCount: bytes.count) }
+    }
 }
 
 /// The newest change of each key, in memory of its own, which is used again for the next stretch.
@@ -62,68 +168,67 @@ struct SettledRow {
 /// Keys are looked up by a hash with a secret of this process: who chooses keys cannot choose hashes.
 final class NewestChanges {
     private struct Slot {
-        var row: SettledRow
-        /// The room for cause and value, behind the key.
-        var room: UnsafeMutableRawBufferPointer
         var hash: UInt64
+        var change: NewestChange
+    }
+
+    private struct Chunk {
+        let start: UnsafeMutableRawPointer
+        let byteCount: Int
+
+        init(byteCount: Int) {
+            start = .allocate(byteCount: byteCount, alignment: 8)
+            self.byteCount = byteCount
+        }
     }
 
     private var slots: [Slot] = []
     /// Indexes of slots, at the place that the hash of the key names, or behind it; -1: nothing.
     private var table: [Int32] = Array(repeating: -1, count: 1_024)
     private let secret: (UInt64, UInt64) = (.random(in: 0 ... .max), .random(in: 0 ... .max) | 1)
-    private var chunks: [UnsafeMutableRawBufferPointer] = []
+    private var chunks: [Chunk] = []
     /// How many chunks are used, and how much of the last of these.
     private var (usedCount, used) = (0, 0)
     private static let chunkByteCount = 1 << 20
-    /// About how much of it there is, besides the bytes of the changes.
-    private static let slotByteCount = 200
+    /// What a change takes besides, about: in the slots, in the table, and where they are sorted.
+    private static let slotByteCount = 64
     private(set) var byteCount = 0
 
-    deinit { for chunk in chunks { chunk.deallocate() } }
+    deinit { for chunk in chunks { chunk.start.deallocate() } }
 
     /// Forgets all changes, and keeps memory of the usual size.
     func removeAll() {
         slots.removeAll(keepingCapacity: true)
         for index in table.indices { table[index] = -1 }
-        let isUsual = { (chunk: UnsafeMutableRawBufferPointer) in
-            chunk.count == NewestChanges.chunkByteCount
-        }
-        for chunk in chunks where !isUsual(chunk) { chunk.deallocate() }
+        let isUsual = { (chunk: Chunk) in chunk.byteCount == NewestChanges.chunkByteCount }
+        for chunk in chunks where !isUsual(chunk) { chunk.start.deallocate() }
         chunks = chunks.filter(isUsual)
         (usedCount, used, byteCount) = (0, 0, 0)
     }
 
     /// Takes a change that comes after all of the same key.
     func add(_ change: borrowing StoredChange, _ checksum: UInt32) {
-        let needed = change.cause.count + (change.value?.count ?? 0)
         let hash = hash(of: change.key)
         var place = Int(truncatingIfNeeded: hash) & (table.count - 1)
         while table[place] >= 0 {
             let index = Int(table[place])
-            if slots[index].hash == hash, slots[index].row.change.key.isEqual(to: change.key) {
-                let key = slots[index].row.change.key
-                if needed > slots[index].room.count { slots[index].room = allocate(needed) }
-                let copy = NewestChanges.copy(change, key: key, to: slots[index].room)
-                slots[index].row = SettledRow(change: copy, checksum: checksum)
+            let slot = slots[index]
+            if slot.hash == hash, slot.change.key.isEqual(to: change.key) {
+                if !slot.change.replace(with: change, checksum) {
+                    slots[index].change = copy(change, checksum)
+                }
                 return
             }
             place = (place + 1) & (table.count - 1)
         }
-        let memory = allocate(change.key.count + needed)
-        memory.copyMemory(from: change.key)
-        let key = Bytes(rebasing: Bytes(memory)[..<change.key.count])
-        let room = UnsafeMutableRawBufferPointer(rebasing: memory[change.key.count...])
-        let copy = NewestChanges.copy(change, key: key, to: room)
-        let row = SettledRow(change: copy, checksum: checksum)
         table[place] = Int32(slots.count)
-        slots.append(Slot(row: row, room: room, hash: hash))
+        slots.append(Slot(hash: hash, change: copy(change, checksum)))
         byteCount += NewestChanges.slotByteCount
         if slots.count > table.count / 2 { growTable() }
     }
 
     private func growTable() {
-        table = Array(repeating: -1, count: 4 * table.count)
+        table = Array(repeating: -1, count: 2 * table.count)
         for (index, slot) in slots.enumerated() {
             var place = Int(truncatingIfNeeded: slot.hash) & (table.count - 1)
             while table[place] >= 0 { place = (place + 1) & (table.count - 1) }
@@ -149,71 +254,45 @@ final class NewestChanges {
         return hash
     }
 
-    private static func copy(
-        _ change: borrowing StoredChange,
-        key: Bytes,
-        to room: UnsafeMutableRawBufferPointer
-    ) -> StoredChange {
-        func place(_ bytes: Bytes, at start: Int) -> Bytes {
-            let part = UnsafeMutableRawBufferPointer(rebasing: room[start..<start + bytes.count])
-            part.copyMemory(from: bytes)
-            return Bytes(part)
-        }
-        var copied = StoredChange(
-            revision: change.revision,
-            ordinal: change.ordinal,
-            key: key,
-            value: nil,
-            created: change.created,
-            owner: change.owner,
-            version: change.version,
-            time: change.time,
-            expires: change.expires,
-            cause: place(change.cause, at: 0),
-            previousRevision: change.previousRevision,
-            previousOrdinal: change.previousOrdinal
-        )
-        if let value = change.value { copied.value = place(value, at: change.cause.count) }
-        return copied
+    private func copy(_ change: borrowing StoredChange, _ checksum: UInt32) -> NewestChange {
+        NewestChange(change, checksum, in: allocate(NewestChange.byteCount(of: change)))
     }
 
-    private func allocate(_ count: Int) -> UnsafeMutableRawBufferPointer {
+    private func allocate(_ least: Int) -> UnsafeMutableRawPointer {
+        let count = (least + 7) / 8 * 8
         byteCount += count
-        if usedCount == 0 || used + count > chunks[usedCount - 1].count {
-            if usedCount == chunks.count || chunks[usedCount].count < count {
+        if usedCount == 0 || used + count > chunks[usedCount - 1].byteCount {
+            if usedCount == chunks.count || chunks[usedCount].byteCount < count {
                 let size = max(count, NewestChanges.chunkByteCount)
-                chunks.insert(.allocate(byteCount: size, alignment: 8), at: usedCount)
+                chunks.insert(Chunk(byteCount: size), at: usedCount)
             }
             (usedCount, used) = (usedCount + 1, 0)
         }
         defer { used += count }
-        return UnsafeMutableRawBufferPointer(
-            rebasing: chunks[usedCount - 1][used..<used + count]
-        )
+        return chunks[usedCount - 1].start + used
     }
 
     // MARK: The order of keys
 
-    /// The rows in the order of their keys.
+    /// The changes in the order of their keys.
     ///
     /// Most keys of a store begin alike, and differ in the eight bytes behind that: these are compared
     /// as a number.
-    func sorted() -> [SettledRow] {
+    func sorted() -> [NewestChange] {
         let shared = sharedCount
-        let order = slots.indices.map {
-            (head: head(of: slots[$0].row.change.key, from: shared), $0)
-        }
-        return order.sorted { one, other in
+        var order = slots.map { (head: head(of: $0.change.key, from: shared), change: $0.change) }
+        order.sort { one, other in
             if one.head != other.head { return one.head < other.head }
-            return slots[one.1].row.change.key.precedes(slots[other.1].row.change.key)
-        }.map { slots[$0.1].row }
+            return one.change.key.precedes(other.change.key)
+        }
+        return order.map(\.change)
     }
 
     /// How many bytes all keys begin with.
     private var sharedCount: Int {
-        guard let first = slots.first?.row.change.key else { return 0 }
+        guard let first = slots.first?.change.key else { return 0 }
         return slots.reduce(first.count) { shared, slot in
-            let key = slot.row.change.key
+            let key = slot.change.key
             var count = 0
             while count < min(shared, key.count), key[count] == first[count] { count += 1 }
             return count

@@ -13,7 +13,7 @@ package struct SettlingOptions: Sendable {
     /// It is settled once the oldest change that is not settled has this age, in nanoseconds.
     package var age: Int64 = 600_000_000_000
     /// How many bytes the changes of one transaction take in memory, about.
-    package var sliceByteCount = 16 << 20
+    package var sliceByteCount = 32 << 20
     /// Whether a thread does it; otherwise it is settled on demand only.
     package var hasThread = true
 }
@@ -110,8 +110,6 @@ final class Settler: @unchecked Sendable {
         var isChecked = false
     }
 
-    /// Used by its thread only.
-    private lazy var memory = NewestChanges()
     private let untold = Untold()
     private let requests = Requests()
 
@@ -276,6 +274,7 @@ final class Settler: @unchecked Sendable {
         if facts.place != durable { try checkpoint(database) }
         let end = tail.withLog { $0.syncedPlace }
         untrimmedByteCount += tail.withLog { [facts] in $0.snapshot(from: facts.place).byteCount }
+        let memory = NewestChanges()
         while facts.place < end {
             let isAmple = look() == .ample
             database = try openDatabase()
@@ -308,7 +307,7 @@ final class Settler: @unchecked Sendable {
     ///
     /// A start after the others finds some of the rows that the log has, too.
     private func write(
-        _ rows: [SettledRow],
+        _ rows: [NewestChange],
         _ metadata: [String: String?],
         _ next: SettledFacts,
         _ database: SettledDatabase
