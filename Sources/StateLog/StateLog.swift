@@ -211,7 +211,10 @@ package final class StateLog {
     /// It is not appended if it has to go to another segment, or if a write has failed: then
     /// ``append(at:isPublished:encoding:)`` does more about that.
     ///
-    /// - Parameter line: The ``carryLine`` that the contents were made for.
+    /// - Parameters:
+    ///   - contents: See ``CommitCoder``.
+    ///   - line: The ``carryLine`` that they were made for.
+    ///   - time: Milliseconds since 1970.
     /// - Returns: Whether it is appended.
     /// - Complexity: One write, which does not wait for a sync.
     package func appendBriefly(
@@ -236,7 +239,10 @@ package final class StateLog {
     /// The same with contents that depend on the ``carryLine`` of the segment where the frame goes:
     /// `encode` is called with the line, again if the frame goes to the next segment.
     ///
-    /// - Parameter isPublished: Whether ``dropUnknown()`` leaves them.
+    /// - Parameters:
+    ///   - time: Milliseconds since 1970.
+    ///   - isPublished: Whether ``dropUnknown()`` leaves them.
+    ///   - encode: Makes the contents.
     /// - Throws: As ``append(_:at:)``.
     package func append(
         at time: Int64,

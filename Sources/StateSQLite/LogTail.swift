@@ -46,8 +46,13 @@ final class LogTail: @unchecked Sendable {
     /// How long after the last commit a frame says that it is durable, in nanoseconds.
     private static let markDelay: Int64 = 200_000_000
 
-    /// Takes a log of which everything up to a place is settled; the largest value that is not has so many
-    /// bytes. It has everything up to a revision.
+    /// Takes a log.
+    ///
+    /// - Parameters:
+    ///   - log: The log.
+    ///   - revision: It has everything up to this one.
+    ///   - place: Everything up to there is settled.
+    ///   - largestValue: The bytes of the largest value that is not.
     init(_ log: StateLog, upTo revision: Int64, settledUpTo place: LogPlace, largestValue: Int = 0)
     {
         (self.log, settled, largestValues) = (log, place, (largestValue, 0))

@@ -465,7 +465,12 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         try append(batch, isPublished: false)
     }
 
-    /// - Parameter isPublished: Whether somebody has seen all of it, and nobody waits until it is durable.
+    /// The same without the sync if somebody has seen all of it, and nobody waits until it is durable.
+    ///
+    /// - Parameters:
+    ///   - batch: What is to be appended.
+    ///   - isPublished: Whether that is so.
+    /// - Throws: As ``commit(_:)``.
     func append(_ batch: borrowing CommitBatch, isPublished: Bool) throws {
         guard batch.changeCount > 0 || !batch.metadata.isEmpty else { return }
         let time = SystemClock.wallMilliseconds()
