@@ -115,7 +115,7 @@ mutants=(
     "deferral-log"
     "durable before acknowledged: what is stored later is in no log meanwhile"
     "Sources/StateEngine/Commits/CommitQueue+Deferring.swift"
-    's/capabilities.deferrals?.keep(through: addedForStorage.load(ordering: .relaxed)) ?? true/true/'
+    's/capabilities.deferrals?.keep(through: revision) ?? true/true/'
     "STATED_TEST=1" "IntervalDurabilityTests"
 
     "unkept-reply"

@@ -14,20 +14,34 @@ final class LogTail: @unchecked Sendable {
     private let turn = StateLock(())
     private let lock = StateLock(())
     private let log: StateLog
-    /// The contents of the last frame of a commit that somebody waits for; its outcome may be unknown.
-    private var last: (contents: CodedCommits, time: Int64) = (CodedCommits([]), 0)
-    /// Up to which revision everything was appended before that frame.
-    private var appendedBefore: Int64
-    /// Whether nothing may be appended behind that frame while its outcome is open: if it becomes void, what
-    /// it has of published changes is appended again.
-    private var isExclusive = false
+    /// The last frame of a commit that somebody waits for; its outcome may be unknown.
+    private struct Last {
+        var contents = CodedCommits([])
+        var time: Int64 = 0
+        /// Up to which revision everything was appended before it.
+        var appendedBefore: Int64 = 0
+        /// Whether nothing may be appended behind it while its outcome is open: if it becomes void, what it has
+        /// of published changes is appended again.
+        var isExclusive = false
+    }
 
-    // These are written with the lock, and read without it.
-    /// Everything that storage is to have up to this revision is appended.
-    private let appended: Atomic<Int64>
-    /// The bytes of frames that are not durable.
-    private let unsynced = Atomic(0)
-    private let line: Atomic<Int64>
+    private var last = Last()
+
+    /// What is written with the lock, and read without it.
+    private struct Gauges: ~Copyable {
+        /// Everything that storage is to have up to this revision is appended.
+        let appended: Atomic<Int64>
+        /// The bytes of frames that are not durable.
+        let unsynced = Atomic(0)
+        let carryLine: Atomic<Int64>
+
+        init(_ revision: Int64, _ line: Int64) {
+            appended = Atomic(revision)
+            carryLine = Atomic(line)
+        }
+    }
+
+    private let gauges: Gauges
     private var unsettled: Int
     private var since: Int64?
     /// Everything up to there is settled.
@@ -56,9 +70,7 @@ final class LogTail: @unchecked Sendable {
     init(_ log: StateLog, upTo revision: Int64, settledUpTo place: LogPlace, largestValue: Int = 0)
     {
         (self.log, settled, largestValues) = (log, place, (largestValue, 0))
-        appended = Atomic(revision)
-        appendedBefore = revision
-        line = Atomic(log.carryLine)
+        gauges = Gauges(revision, log.carryLine)
         unsettled = log.snapshot(from: place).byteCount
         names = StateLock((log.namesVersion, log.names))
         since = unsettled == 0 ? nil : clinux_monotonic_nanoseconds()
@@ -125,7 +137,7 @@ final class LogTail: @unchecked Sendable {
         names.withLock { known in
             guard known.version != log.namesVersion else { return }
             known = (log.namesVersion, log.names)
-            line.store(log.carryLine, ordering: .relaxed)
+            gauges.carryLine.store(log.carryLine, ordering: .relaxed)
         }
     }
 
@@ -169,7 +181,7 @@ final class LogTail: @unchecked Sendable {
         _ appending: Appending,
         _ encode: (_ carryLine: Int64, _ appended: Int64) -> CodedCommits
     ) throws(StateError) -> Bool {
-        let appended = appended.load(ordering: .relaxed)
+        let appended = gauges.appended.load(ordering: .relaxed)
         let contents = encode(log.carryLine, appended)
         guard !contents.bytes.isEmpty else { return false }
         var need = DiskRoom.Need()
@@ -177,9 +189,13 @@ final class LogTail: @unchecked Sendable {
         log.settlingByteCount = need.settling
         let (segment, line) = (log.endPlace.segment, log.carryLine)
         var written = contents
-        isExclusive = !appending.isPublished && appending.lastPublished > appended
         if !appending.isPublished {
-            (last, appendedBefore) = ((contents, appending.time), appended)
+            last = Last(
+                contents: contents,
+                time: appending.time,
+                appendedBefore: appended,
+                isExclusive: appending.lastPublished > appended
+            )
         }
         try log.append(at: appending.time, isPublished: appending.isPublished) {
             if $0 != line { written = encode($0, appended) }
@@ -196,7 +212,7 @@ final class LogTail: @unchecked Sendable {
     private func note(_ contents: CodedCommits, wakingAt limit: Int) -> Bool {
         noteAppended(contents.last)
         carriedByteCount += contents.carriedByteCount
-        unsynced.wrappingAdd(contents.bytes.count, ordering: .relaxed)
+        gauges.unsynced.wrappingAdd(contents.bytes.count, ordering: .relaxed)
         let before = unsettled
         unsettled += contents.bytes.count
         let now = clinux_monotonic_nanoseconds()
@@ -207,8 +223,8 @@ final class LogTail: @unchecked Sendable {
 
     /// Everything up to a revision is appended; with the lock.
     private func noteAppended(_ revision: Int64) {
-        guard revision > appended.load(ordering: .relaxed) else { return }
-        appended.store(revision, ordering: .releasing)
+        guard revision > gauges.appended.load(ordering: .relaxed) else { return }
+        gauges.appended.store(revision, ordering: .releasing)
     }
 
     /// Makes everything durable that is appended now.
@@ -221,14 +237,14 @@ final class LogTail: @unchecked Sendable {
     private func syncInTurn() throws(StateError) {
         let (sync, byteCount) = try lock.withLock { (_) throws(StateError) in
             defer { noteNames() }
-            return (try log.beginSync(), unsynced.load(ordering: .relaxed))
+            return (try log.beginSync(), gauges.unsynced.load(ordering: .relaxed))
         }
         let result = sync?.run()
         try lock.withLock { (_) throws(StateError) in
             defer { noteNames() }
             if let sync, let result { try log.end(sync, result) }
-            isExclusive = false
-            unsynced.wrappingSubtract(byteCount, ordering: .relaxed)
+            last.isExclusive = false
+            gauges.unsynced.wrappingSubtract(byteCount, ordering: .relaxed)
         }
     }
 
@@ -246,13 +262,13 @@ final class LogTail: @unchecked Sendable {
     }
 
     /// The line for which contents are to be made now.
-    var carryLine: Int64 { line.load(ordering: .relaxed) }
+    var carryLine: Int64 { gauges.carryLine.load(ordering: .relaxed) }
 
     /// How many bytes are appended that are not durable, about.
-    var unsyncedByteCount: Int { unsynced.load(ordering: .relaxed) }
+    var unsyncedByteCount: Int { gauges.unsynced.load(ordering: .relaxed) }
 
     /// Up to this revision everything is appended that storage is to have.
-    var appendedRevision: Int64 { appended.load(ordering: .acquiring) }
+    var appendedRevision: Int64 { gauges.appended.load(ordering: .acquiring) }
 
     /// Appends commits that need no sync, if everything before them is appended, and neither another segment
     /// nor a failure is in the way; it waits for nobody.
@@ -261,10 +277,11 @@ final class LogTail: @unchecked Sendable {
     ///   appended.
     func appendBriefly(_ published: Published, wakingAt limit: Int) -> Bool? {
         let wakes: Bool?? = lock.withLockIfAvailable { _ in
-            let appended = appended.load(ordering: .relaxed)
+            let appended = gauges.appended.load(ordering: .relaxed)
             // The thread that commits may have been sooner.
             if appended >= published.contents.last { return false }
-            guard !isExclusive, appended >= published.before, appended < published.contents.first,
+            guard !last.isExclusive, appended >= published.before,
+                appended < published.contents.first,
                 log.appendBriefly(
                     published.contents,
                     carryingBelow: published.carryLine,
@@ -314,13 +331,13 @@ final class LogTail: @unchecked Sendable {
     func decideUnknown() throws(StateError) -> (contents: [UInt8], time: Int64)? {
         try withLogAlone { (log) throws(StateError) in
             let isDurable = try log.dropUnknown() > 0
-            isExclusive = false
-            unsynced.store(0, ordering: .relaxed)
+            last.isExclusive = false
+            gauges.unsynced.store(0, ordering: .relaxed)
             if isDurable {
                 noteAppended(last.contents.last)
-            } else if appended.load(ordering: .relaxed) == last.contents.last {
+            } else if gauges.appended.load(ordering: .relaxed) == last.contents.last {
                 // What came behind it is there: the log leaves what is published.
-                appended.store(appendedBefore, ordering: .releasing)
+                gauges.appended.store(last.appendedBefore, ordering: .releasing)
             }
             return isDurable ? (last.contents.bytes, last.time) : nil
         }

@@ -47,13 +47,13 @@ extension CommitQueue {
     ///
     /// Called under the keyspace's lock, before the batch is queued.
     func addPublished(of batch: CommitBatch) {
-        added.store(max(addedRevision, batch.lastRevision), ordering: .relaxed)
+        published.added.store(max(addedRevision, batch.lastRevision), ordering: .relaxed)
         guard let deferrals = capabilities.deferrals, let stored = batch.storedRevision else {
             return
         }
-        let last = addedForStorage.load(ordering: .relaxed)
-        addedForStorage.store(max(last, stored), ordering: .relaxed)
-        let submitted = submitted.load(ordering: .relaxed)
+        let last = published.addedForStorage.load(ordering: .relaxed)
+        published.addedForStorage.store(max(last, stored), ordering: .relaxed)
+        let submitted = published.submitted.load(ordering: .relaxed)
         // What comes again after a failure, or with others that wait for storage, the commit thread appends.
         if case .within = batch.storing, batch.firstRevision > submitted {
             deferrals.add(batch, after: submitted)
@@ -66,7 +66,8 @@ extension CommitQueue {
     ///
     /// - Returns: False if something is not kept: the commit thread keeps or stores it.
     func keepPublished() -> Bool {
-        capabilities.deferrals?.keep(through: addedForStorage.load(ordering: .relaxed)) ?? true
+        let revision = published.addedForStorage.load(ordering: .relaxed)
+        return capabilities.deferrals?.keep(through: revision) ?? true
     }
 
     /// The same for a batch and what was deferred before it; to be called with the backing.
@@ -78,7 +79,7 @@ extension CommitQueue {
 
     /// Replies show what is not kept.
     func noteShownOnly() {
-        guard !showsUnkept.exchange(true, ordering: .relaxed) else { return }
+        guard !published.isShownOnly.exchange(true, ordering: .relaxed) else { return }
         capabilities.deferrals?.noteShownOnly()
     }
 
@@ -125,7 +126,7 @@ extension CommitQueue {
         // they are not to be taken for unknown.
         state.withLock { $0.storedRevision = max($0.storedRevision, revision) }
         deferred.removeAll()
-        if showsUnkept.exchange(false, ordering: .relaxed) {
+        if published.isShownOnly.exchange(false, ordering: .relaxed) {
             capabilities.deferrals?.prepareToDefer()
         }
         setTime()
@@ -184,8 +185,8 @@ extension CommitQueue {
     /// Stores what is deferred once the thread stops; what it cannot store stays.
     func storeDeferredAtTheEnd() {
         if storeDeferred() != nil {
-            keepsRest.store(keepPublished(), ordering: .relaxed)
-            if !keepsRest.load(ordering: .relaxed) { noteShownOnly() }
+            published.isRestKept.store(keepPublished(), ordering: .relaxed)
+            if !published.isRestKept.load(ordering: .relaxed) { noteShownOnly() }
         }
         refuseStoreRequests(StateError(.readOnly, "the keyspace is closed"))
     }

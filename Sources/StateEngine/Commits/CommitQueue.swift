@@ -47,6 +47,20 @@ final class CommitQueue: Sendable {
         case writer
     }
 
+    struct Published: ~Copyable, Sendable {
+        /// The last revision of it, and the last of those that storage is to have; 0: none.
+        let added = Atomic<Int64>(0)
+        let addedForStorage = Atomic<Int64>(0)
+        /// The last revision that was submitted of which storage has something, or is to have it.
+        let submitted: Atomic<Int64>
+        /// Whether something was shown that is not kept, and storage may lack it still.
+        let isShownOnly = Atomic(false)
+        /// Whether what storage refused until the end is kept all the same.
+        let isRestKept = Atomic(false)
+
+        init(after revision: Int64) { submitted = Atomic(revision) }
+    }
+
     struct State {
         var work = CommitWorkList()
         /// In order of revision; each is a commit of its own.
@@ -87,16 +101,8 @@ final class CommitQueue: Sendable {
     /// What is known of it without the backing: how many changes, and their bytes.
     let deferredCount = Atomic(0)
     let deferredByteCount = Atomic(0)
-    /// The last revision that may be published before storage has it, and the last of those that storage is
-    /// to have; 0: none.
-    let added = Atomic<Int64>(0)
-    let addedForStorage = Atomic<Int64>(0)
-    /// The last revision that was submitted of which storage has something, or is to have it.
-    let submitted: Atomic<Int64>
-    /// Whether something was shown that is not kept, and storage may lack it still.
-    let showsUnkept = Atomic(false)
-    /// Whether what storage refused until the end is kept all the same.
-    let keepsRest = Atomic(false)
+    /// What may be published before storage has it.
+    let published: Published
     /// How many bytes of keys and values may be deferred.
     let deferredByteLimit = Atomic(CommitQueue.standardDeferredByteLimit)
     let parking = BlockingSemaphore()
@@ -118,7 +124,7 @@ final class CommitQueue: Sendable {
     init(backing: any Backing, revision: Int64) {
         self.backing = backing
         capabilities = backing.capabilities
-        submitted = Atomic(revision)
+        published = Published(after: revision)
         state = StateLock(State(storedRevision: revision, reservation: capabilities.reservation))
         thread = WorkerThread(name: "commit")
     }
@@ -126,7 +132,7 @@ final class CommitQueue: Sendable {
     // MARK: The keyspace's side
 
     /// The newest revision that may be published before storage has it; 0 if there is none.
-    var addedRevision: Int64 { added.load(ordering: .relaxed) }
+    var addedRevision: Int64 { published.added.load(ordering: .relaxed) }
 
     /// Whether the commit thread has nothing to do.
     var isIdle: Bool { waits.load(ordering: .relaxed) }
@@ -144,8 +150,9 @@ final class CommitQueue: Sendable {
     func submit(_ batch: CommitBatch, commitsOnCaller: Bool) {
         // Order matters: it is kept before storage has it.
         if batch.hasPublished { addPublished(of: batch) }
-        if let stored = batch.storedRevision, stored > submitted.load(ordering: .relaxed) {
-            submitted.store(stored, ordering: .relaxed)
+        if let stored = batch.storedRevision, stored > published.submitted.load(ordering: .relaxed)
+        {
+            published.submitted.store(stored, ordering: .relaxed)
         }
         let wakes = state.withLock { state in
             state.queue(batch)

@@ -188,7 +188,7 @@ extension LocalKeyspace {
 
     /// Whether what storage refused until the keyspace was closed is kept all the same, where the next
     /// process finds it.
-    package var keepsRest: Bool { queue.keepsRest.load(ordering: .relaxed) }
+    package var keepsRest: Bool { queue.published.isRestKept.load(ordering: .relaxed) }
 
     /// Whether ``keepPublished()`` has anything to do.
     package var hasUnkept: Bool {
