@@ -30,18 +30,17 @@ extension SQLiteBacking: DeferralKeeping {
 
     package func keep(through revision: Int64) -> Bool {
         guard let tail, let settler else { return false }
-        let wakes = waiting.withLock { waiting in
-            // What does not fit here, and what comes behind that, is left to the thread that commits.
-            defer { waiting.removeAll(keepingCapacity: waiting.capacity <= 1_024) }
-            var wakes = false
-            for published in waiting {
-                let limit = options.settling.logByteCount
-                guard let isNew = tail.appendBriefly(published, wakingAt: limit) else { break }
-                wakes = wakes || isNew
-            }
-            return wakes
+        // Without the lock: others add to it while a write waits for the disk.
+        let all = waiting.withLock { waiting in
+            defer { waiting = [] }
+            return waiting
         }
-        if wakes { settler.wake() }
+        for published in all {
+            let limit = options.settling.logByteCount
+            // What does not fit here, and what comes behind that, is left to the thread that commits.
+            guard let wakes = tail.appendBriefly(published, wakingAt: limit) else { break }
+            if wakes { settler.wake() }
+        }
         return tail.appendedRevision >= revision
     }
 

@@ -299,7 +299,9 @@ final class NewestChanges {
     }
 
     private func copy(_ change: borrowing StoredChange, _ checksum: UInt32) -> NewestChange {
-        NewestChange(change, checksum, in: allocate(NewestChange.byteCount(of: change)))
+        // SQLite has long values once more while they are written.
+        byteCount += change.value?.count ?? 0
+        return NewestChange(change, checksum, in: allocate(NewestChange.byteCount(of: change)))
     }
 
     private func allocate(_ least: Int) -> UnsafeMutableRawPointer {
