@@ -230,10 +230,6 @@ final class LogTail: @unchecked Sendable {
     /// Makes everything durable that is appended now.
     ///
     /// - Throws: As ``StateLog/sync()``.
-    func sync() throws(StateError) {
-        try turn.withLock { (_) throws(StateError) in try syncInTurn() }
-    }
-
     private func syncInTurn() throws(StateError) {
         let (sync, byteCount) = try lock.withLock { (_) throws(StateError) in
             defer { noteNames() }

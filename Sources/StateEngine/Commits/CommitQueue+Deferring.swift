@@ -4,9 +4,9 @@ import Synchronization
 
 /// How changes reach storage that may be there later than everybody else has them.
 ///
-/// A backing may have them before a reply shows them, without a sync (``DeferralKeeping``). They are stored with the next commit that a writer
-/// waits for; when its time has come; when there is too much of it; before the history is read or
-/// compacted; and at the end.
+/// A backing may have them before a reply shows them, without a sync (``DeferralKeeping``). They are stored
+/// with the next commit that a writer waits for; when its time has come; when there is too much of it; before
+/// the history is read or compacted; and at the end.
 extension CommitQueue {
     /// Commits what is queued on this thread, unless another thread is committing.
     ///
