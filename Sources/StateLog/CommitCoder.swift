@@ -389,6 +389,9 @@ extension CommitCoder {
     /// At most so many bytes of values are carried in one frame, where the disk has room for them.
     package static let carriedByteCount = 16 << 20
 
+    /// What a change takes besides key and value, about.
+    private static let changeByteCount = 64
+
     /// Adds the commits of a batch.
     ///
     /// - Parameters:
@@ -408,6 +411,7 @@ extension CommitCoder {
         var cause = Bytes(start: nil, count: 0)
         var left = byteLimit
         var uncarried: [UncarriedChange] = []
+        coded.reserve(batch.byteCount + CommitCoder.changeByteCount * batch.changeCount)
         batch.forEachLinkedChange { change, older in
             guard change.revision > revision else { return }
             if change.revision != last {

@@ -9,6 +9,9 @@ struct LogWriterBytes {
 
     mutating func removeAll() { bytes.removeAll(keepingCapacity: bytes.capacity <= 1 << 20) }
 
+    /// Has room for so many bytes more: without it, long texts could take twice their length.
+    mutating func reserve(_ byteCount: Int) { bytes.reserveCapacity(bytes.count + byteCount) }
+
     mutating func append(_ byte: UInt8) { bytes.append(byte) }
 
     mutating func append(fixed value: some FixedWidthInteger) {

@@ -295,7 +295,9 @@ package final class StateLog {
             if !frame.isPublished { untoldCount += 1 }
             index.note(frame.commits, at: end)
         }
-        var bytes = block
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(block.count + frame.byteCount + SegmentHeader.blockByteCount)
+        bytes += block
         let new = frame.append(to: &bytes, at: place, seed: header.seed, after: checksum)
         let start = end - block.count
         end += frame.byteCount

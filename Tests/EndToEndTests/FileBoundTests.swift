@@ -151,15 +151,15 @@ struct SparseFileTests {
     }
 
     @Test func `bounded: files that memory has no room for keep no daemon from starting`() throws {
-        try fill(90)
-        let daemon = try start(mebibytes: 850)
+        try fill(50)
+        let daemon = try start(mebibytes: 450)
         let isReported = try eventually { try report(daemon)?.contains("memory is short") ?? false }
         #expect(isReported, "\(daemon.log)")
         // What fits is there, what does not is named, and the daemon serves; each time.
         for _ in 0..<2 {
             let peer = try Peer(daemon.socketPath)
             let number = try #require(
-                try (1...90).first { try peer.ask("STRLEN app/f\($0)") == .integer(8 << 20) }
+                try (1...50).first { try peer.ask("STRLEN app/f\($0)") == .integer(8 << 20) }
             )
             #expect(try peer.ask([bytes("SET"), bytes("app/f\(number)"), [1]]) == .simple("OK"))
             #expect(try readFile(directory.path(of: "d/f\(number)")) == [1])

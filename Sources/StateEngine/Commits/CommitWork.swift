@@ -164,13 +164,17 @@ extension CommitQueue {
 
     /// A commit whose files take so many steps is not joined by others, which would wait for them.
     static let fileStepCount = 2_500
+
+    /// Nor is one of so many bytes: each byte of a commit is in memory three more times while it is made.
+    static let byteCount = 8 << 20
 }
 
 extension CommitQueue.State {
     /// Adds transactions to the last batch, or in a new one.
     mutating func queue(_ batch: CommitBatch) {
         if let last = queued.last,
-            last.fileSteps + batch.fileSteps <= CommitQueue.fileStepCount
+            last.fileSteps + batch.fileSteps <= CommitQueue.fileStepCount,
+            last.byteCount + batch.byteCount <= CommitQueue.byteCount
         {
             return last.take(batch)
         }

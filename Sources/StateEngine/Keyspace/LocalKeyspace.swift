@@ -201,13 +201,15 @@ public final class LocalKeyspace: WaitableKeyspace {
     }
 
     /// The same before all requests at hand were read, if the commit thread is idle and there is
-    /// enough for a sync, or if there are files enough for a commit of their own.
+    /// enough for a sync, or if there are files or bytes enough for a commit of their own.
     package func publishEarly() {
         guard isPersistent else { return }
         withCore { core in
             let filling = core.pending.filling
             let isMuch = filling.transactionCount >= 64 && queue.isIdle
-            if isMuch || filling.fileSteps >= CommitQueue.fileStepCount {
+            if isMuch || filling.fileSteps >= CommitQueue.fileStepCount
+                || filling.byteCount >= CommitQueue.byteCount
+            {
                 queue.submit(filling, commitsOnCaller: false)
             }
         }

@@ -299,8 +299,10 @@ final class NewestChanges {
     }
 
     private func copy(_ change: borrowing StoredChange, _ checksum: UInt32) -> NewestChange {
-        // SQLite has long values once more while they are written.
-        byteCount += change.value?.count ?? 0
+        // SQLite has long values once more while they are written, and a slice ends with a whole frame:
+        // of those, less is taken at once.
+        let valueByteCount = change.value?.count ?? 0
+        byteCount += valueByteCount < 1 << 20 ? valueByteCount : 3 * valueByteCount
         return NewestChange(change, checksum, in: allocate(NewestChange.byteCount(of: change)))
     }
 
