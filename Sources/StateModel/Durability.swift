@@ -8,8 +8,6 @@ public enum Durability: UInt8, Hashable, Sendable, CaseIterable {
     /// In memory now, on stable storage within an interval that the keys' rule names: a crash or a
     /// loss of power may lose the changes of that interval, and nothing older.
     case interval
-    /// Written to the operating system: a loss of power may lose it.
-    case written
     /// On stable storage.
     case synced
 }
@@ -22,12 +20,11 @@ extension Durability: Comparable {
 }
 
 extension Durability: LosslessStringConvertible {
-    /// Its name: `memory`, `interval`, `written` or `synced`.
+    /// Its name: `memory`, `interval` or `synced`.
     public var description: String {
         switch self {
         case .memory: "memory"
         case .interval: "interval"
-        case .written: "written"
         case .synced: "synced"
         }
     }

@@ -181,7 +181,7 @@ struct BrokenConfigurationTests {
         ),
         (
             #"{ rules: [ { keys: 'a', durability: 'disk' } ] }"#, "1:25",
-            #"rules[1].durability: "disk" is not one of "memory", "interval", "written", "synced""#
+            #"rules[1].durability: "disk" is not one of "memory", "interval", "synced""#
         ),
         (
             #"{ rules: [ { keys: 'a', expire: '0s' } ] }"#, "1:25",

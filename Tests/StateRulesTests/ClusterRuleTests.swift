@@ -39,7 +39,7 @@ struct ClusterRuleTests {
     }
 
     @Test(arguments: [
-        ("{ keys: 'app/', backing: 'cluster', durability: 'written' }", "durability"),
+        ("{ keys: 'app/', backing: 'cluster', durability: 'memory' }", "durability"),
         ("{ keys: 'app/', backing: 'cluster', lifetime: 'process' }", "lifetime"),
         ("{ keys: 'app', backing: 'cluster' }", "needs one prefix"),
         ("{ keys: '/', backing: 'cluster' }", "needs one prefix"),

@@ -27,7 +27,7 @@ struct ConfigurationTests {
               {"keys": "audio/", "schema": {"type": "number", "minimum": 0}, "write": ["group:audio", "root"]},
               {"keys": "audio/volume", "default": 0.5},
               {"keys": "a*", "durability": "memory", "expire": "5m"},
-              {"keys": "audio/*", "durability": "written"},
+              {"keys": "audio/*", "durability": "synced"},
               {"keys": "audio/deep/", "schema": {"type": "string"}},
               {"keys": "/", "limits": {"valueBytes": "64KiB"}, "readonly": false}
             ]}
@@ -36,7 +36,7 @@ struct ConfigurationTests {
         let volume = resolved(configuration, "audio/volume")
         #expect(volume.schema?.rule == 0)
         #expect(volume.standard.map { $0.value } == Array("0.5".utf8) && volume.standard?.rule == 1)
-        #expect(volume.durability?.value == .written && volume.durability?.rule == 3)
+        #expect(volume.durability?.value == .synced && volume.durability?.rule == 3)
         #expect(volume.expiry?.value == .seconds(300) && volume.expiry?.rule == 2)
         #expect(volume.limits[.valueBytes]?.value == 65_536 && volume.isReadOnly?.rule == 5)
         #expect(

@@ -38,7 +38,7 @@ struct EarlyReplyTests {
         )
     }
 
-    @Test(arguments: ["written", "SYNCED"])
+    @Test(arguments: ["synced", "SYNCED"])
     func `a writer that asks for more is answered when the commit is synced`(level: String) throws {
         try writer.send("STATE.SET k v DURABILITY \(level)")
         #expect(backing.held() != nil)
@@ -125,7 +125,7 @@ struct EarlyReplyTests {
 
     @Test(arguments: [
         ("DURABILITY", "ERR syntax error: in option 'DURABILITY' of STATE.SET"),
-        ("DURABILITY disk", "ERR DURABILITY must be memory, written or synced, not 'disk'"),
+        ("DURABILITY disk", "ERR DURABILITY must be memory, interval or synced, not 'disk'"),
         (
             "DURABILITY memory DURABILITY synced",
             "ERR syntax error: in option 'DURABILITY' of STATE.SET"

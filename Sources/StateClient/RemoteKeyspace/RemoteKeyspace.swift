@@ -109,7 +109,7 @@ public final class RemoteKeyspace: WaitableKeyspace {
         request.append(mutations, durability)
         if mutations.contains(where: \.livesAsConnection) { link.noteLifetime() }
         // With less than stable storage, the answer comes before the change is delivered.
-        let changedKeys = durability < .written ? [] : mutations.changedKeys
+        let changedKeys = durability < .synced ? [] : mutations.changedKeys
         call(
             request,
             isWrite: true,

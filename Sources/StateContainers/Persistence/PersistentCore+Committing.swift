@@ -133,7 +133,7 @@ extension PersistentCore {
         let answer = Answer()
         let condition = change.replaces ? nil : base.entryRevision
         let isEarly =
-            change.durability < .written
+            change.durability < .synced
             && head.withLock { $0.pending.count < PersistentCore.earlyLimit }
         expect(answer, value, bytes, reason: change.reason, isEarly: isEarly)
         let mutation: Mutation =

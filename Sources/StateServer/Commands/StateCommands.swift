@@ -54,7 +54,7 @@ struct StateCommands {
         let isDeferrable = !isOfCluster && core.isDeferrable(key, rule)
         let level =
             options.durability ?? (isDeferrable ? .interval : rule?.durability ?? .synced)
-        let isEarly = level < .written && !isDeferrable && !isInMemory && !context.isExecuting
+        let isEarly = level < .synced && !isDeferrable && !isInMemory && !context.isExecuting
         let cause = context.cause
         let revision = try context.write(waitingFor: isEarly ? .nothing : .storage) {
             (transaction) throws(StateError) -> Int64 in
@@ -63,7 +63,7 @@ struct StateCommands {
             if isEarly, transaction.receipt.revision > 0, core.newestCause(of: key) == cause.cause {
                 transaction.receipt.waiveReads()
             }
-            if let asked = options.durability, asked >= .written { transaction.storeAtOnce() }
+            if options.durability == .synced { transaction.storeAtOnce() }
             try transaction.set(
                 key,
                 to: value,
@@ -74,7 +74,7 @@ struct StateCommands {
         }
         context.output.writeMap(2, context.version)
         context.output.writeField("revision", revision)
-        let isDeferred = isDeferrable && level < .written
+        let isDeferred = isDeferrable && level < .synced
         let reached: Durability =
             isInMemory ? .memory : isDeferred ? .interval : isEarly ? level : .synced
         context.output.writeField("durability", reached.description)

@@ -34,7 +34,7 @@ private func level(_ word: Bytes) throws(StateError) -> Durability {
     if let level = Durability(word.text.lowercased()) { return level }
     throw StateError(
         .err,
-        "DURABILITY must be memory, written or synced, not \(StateError.quoted(word))"
+        "DURABILITY must be memory, interval or synced, not \(StateError.quoted(word))"
     )
 }
 

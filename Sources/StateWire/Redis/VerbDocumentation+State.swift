@@ -6,7 +6,7 @@ extension VerbDocumentation {
             .state,
             """
             key value [NX | XX] [IFREV revision] [IFVAL value] [EXPIRES time | LIFETIME <connection | \
-            process>] [DURABILITY <memory | interval | written | synced>]
+            process>] [DURABILITY <memory | interval | synced>]
             """
         ),
         .init(.stateApply, .state, "count step [step ...] [DRYRUN]"),

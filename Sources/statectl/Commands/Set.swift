@@ -55,7 +55,7 @@ extension Statectl {
     private static func durability(_ invocation: Invocation) throws(Failure) -> Durability? {
         guard let word = invocation.text("--durability") else { return nil }
         guard let level = Durability(word) else {
-            throw .usage("--durability takes memory, interval, written or synced, not '\(word)'")
+            throw .usage("--durability takes memory, interval or synced, not '\(word)'")
         }
         return level
     }

@@ -114,7 +114,7 @@ struct CompletedLine {
         case "--prefix": .key
         case "-o": .choice(["json"])
         case "--socket", "--since", "--data", "--textfile": .file
-        case "--durability": .choice(["memory", "interval", "written", "synced"])
+        case "--durability": .choice(["memory", "interval", "synced"])
         case "--format": .choice(["lines", "env", "ini", "properties"])
         case "--on-error": .choice(["retry", "skip"])
         default: .text

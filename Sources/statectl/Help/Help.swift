@@ -151,10 +151,10 @@ enum Help {
           --ttl TIME       the value expires after TIME, such as 30s, 5m, 1h30m or 7d; without
                            it, as the rule of the key says
           --durability LEVEL
-                           what to wait for: memory, interval, written or synced (the default,
-                           unless a rule says otherwise). Others see the value only when it is on
-                           stable storage, unless a rule has durability: "interval"; synced then
-                           stores it at once, and everything before it
+                           what to wait for: memory, interval or synced (the default, unless a
+                           rule says otherwise). Others see the value only when it is on stable
+                           storage, unless a rule has durability: "interval"; synced then stores
+                           it at once, and everything before it
           --raw            keep the final newline of standard input
           --literal        KEY is literal even if it contains a =
 
