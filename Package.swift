@@ -203,7 +203,7 @@ let package = Package(
             name: "statebench",
             dependencies: [
                 "StateClient", "StateContainers", "StateSQLite", "StateEtcd", "StateEngine",
-                "StateWire", "CLinux",
+                "StateWire", "CLinux", "CSQLite",
             ],
             swiftSettings: strict,
             linkerSettings: standalone

@@ -58,7 +58,7 @@ enum Statebench {
           --times N (500) -- COMMAND ...
 
         library  nanoseconds per operation of the containers, compared with a bare Mutex, a dispatch
-                 queue, a bare append to the history and a plain client; medians
+                 queue, SQLite itself and a plain client; medians
           --turns N (5) --operations N (2000000)
           --rows LIST        of memory,listening,arrays,durable,remote,scopes,kept (all)
           --commits N        durable commits in a turn (2000)

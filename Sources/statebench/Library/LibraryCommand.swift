@@ -1,7 +1,7 @@
 import Glibc
 
-/// Nanoseconds per operation of the containers, compared with a bare lock, a dispatch queue, a bare
-/// append and a plain client.
+/// Nanoseconds per operation of the containers, compared with a bare lock, a dispatch queue, SQLite itself
+/// and a plain client.
 ///
 /// Every turn measures each row once, in order; the medians are printed.
 enum LibraryCommand {
