@@ -1,6 +1,7 @@
 #include "CLinux.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <time.h>
 
 __thread const void *clinux_thread_body;
@@ -37,4 +38,12 @@ int64_t clinux_thread_nanoseconds(uintptr_t thread) {
 #endif
     (void)thread;
     return -1;
+}
+
+static __thread int gives_way;
+
+void clinux_give_way(int now) { gives_way = now; }
+
+void clinux_let_others_run(void) {
+    if (gives_way) sched_yield();
 }

@@ -38,21 +38,25 @@ struct csqlite_file_hook {
     sqlite3_io_methods methods;
     const sqlite3_io_methods *own;
     int most_unsynced, unsynced;
+    void (*rest)(void);
 };
 
 static inline int csqlite_write(sqlite3_file *file, const void *bytes, int count, sqlite3_int64 offset) {
     struct csqlite_file_hook *hook = (struct csqlite_file_hook *)file->pMethods;
     int code = hook->own->xWrite(file, bytes, count, offset);
     if (code != SQLITE_OK) return code;
+    hook->rest();
     hook->unsynced += count;
     if (hook->unsynced < hook->most_unsynced) return SQLITE_OK;
     hook->unsynced = 0;
     return hook->own->xSync(file, CSQLITE_SYNC_DATA);
 }
 
-/// Syncs a file of this connection (SQLITE_FCNTL_FILE_POINTER or SQLITE_FCNTL_JOURNAL_POINTER) after `most_unsynced` bytes. Once for
-/// a file; the hook must outlive the connection.
-static inline int csqlite_sync_pieces(sqlite3 *database, int which, struct csqlite_file_hook *hook, int most_unsynced) {
+/// Syncs a file of this connection (SQLITE_FCNTL_FILE_POINTER or SQLITE_FCNTL_JOURNAL_POINTER) after `most_unsynced` bytes, and calls
+/// `rest` after each write. Once for a file; the hook must outlive the connection.
+static inline int csqlite_sync_pieces(
+    sqlite3 *database, int which, struct csqlite_file_hook *hook, int most_unsynced, void (*rest)(void)
+) {
     sqlite3_file *file = 0;
     int code = sqlite3_file_control(database, "main", which, &file);
     if (code != SQLITE_OK) return code;
@@ -63,6 +67,7 @@ static inline int csqlite_sync_pieces(sqlite3 *database, int which, struct csqli
     if (hook->methods.iVersion > 3) hook->methods.iVersion = 3;
     hook->methods.xWrite = csqlite_write;
     hook->most_unsynced = most_unsynced;
+    hook->rest = rest;
     hook->unsynced = 0;
     file->pMethods = &hook->methods;
     return SQLITE_OK;

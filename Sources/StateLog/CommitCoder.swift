@@ -173,58 +173,110 @@ package struct CommitCoder {
 
     // MARK: Reading
 
-    /// What a frame of commits contains, one after the other; bytes are borrowed.
-    package enum Part {
-        case commit(revision: Int64, time: Int64, [CommitAttribute])
-        case change(StoredChange, ChangeLink)
-        case metadata(String, String?)
-    }
-
-    /// Calls `body` for each part of a frame.
+    /// Passes on what a frame has, one after the other; bytes are borrowed.
     ///
     /// - Parameters:
     ///   - contents: Those of the frame.
     ///   - frameTime: Its time.
     ///   - comparesRows: Whether the checksum of each row is compared: that of the frame covers them,
     ///     too.
-    ///   - body: Called with each part.
+    ///   - change: Called with each change.
+    ///   - commit: Called with each commit, before its changes.
+    ///   - metadata: Called with each text of metadata; nil: it was removed.
     /// - Throws: ``LogDamage``, if these are not the contents of a frame, or a row is not the one that
     ///   was written.
     package static func read(
         _ contents: Bytes,
         at frameTime: Int64,
         comparingRows comparesRows: Bool = true,
-        _ body: (Part) -> Void
+        change: (borrowing StoredChange, borrowing ChangeLink) -> Void,
+        commit: (_ revision: Int64, _ time: Int64, [CommitAttribute]) -> Void = { _, _, _ in },
+        metadata: (_ name: String, _ text: String?) -> Void = { _, _ in }
     ) throws(LogDamage) {
-        try read(contents, at: frameTime, comparingRows: comparesRows) { part, _ in body(part) }
+        var reader = LogReaderBytes(contents)
+        var current = Position(time: frameTime)
+        while !reader.isAtEnd {
+            switch Tag(rawValue: try reader.byte()) {
+            case .commit:
+                let attributes = try current.begin(&reader, at: frameTime)
+                commit(current.revision, current.time, attributes)
+            case .change:
+                let (found, link) = try readChange(&reader, current)
+                guard !comparesRows || link.checksum == checksum(of: found) else {
+                    throw LogDamage("has a row that is not the one that was written")
+                }
+                current.ordinal = found.ordinal
+                change(found, link)
+            case .metadata:
+                let (name, text) = try readMetadata(&reader)
+                metadata(name, text)
+            case nil: throw LogDamage("has a part of an unknown kind")
+            }
+        }
+    }
+
+    /// What is said in the contents of a frame before a change.
+    fileprivate struct Position {
+        var revision: Int64 = 0
+        var time: Int64
+        var cause = Bytes(start: nil, count: 0)
+        /// The place of the change before it in the commit.
+        var ordinal: Int32 = -1
+
+        /// Takes the head of a commit.
+        mutating func begin(
+            _ reader: inout LogReaderBytes,
+            at frameTime: Int64
+        ) throws(LogDamage) -> [CommitAttribute] {
+            revision &+= try reader.signed()
+            time = frameTime &+ (try reader.signed())
+            cause = try reader.text()
+            ordinal = -1
+            var attributes: [CommitAttribute] = []
+            for _ in 0..<(try reader.count()) {
+                let kind = try reader.number()
+                attributes.append(CommitAttribute(kind: kind, value: Array(try reader.text())))
+            }
+            return attributes
+        }
+    }
+
+    private static func readMetadata(
+        _ reader: inout LogReaderBytes
+    ) throws(LogDamage) -> (name: String, text: String?) {
+        let name = String(decoding: try reader.text(), as: UTF8.self)
+        let hasText = try reader.byte() != 0
+        return (name, hasText ? String(decoding: try reader.text(), as: UTF8.self) : nil)
     }
 
     /// Where a change begins in the contents of a frame, and what is said before it.
     struct Spot {
         let place: HistoryPlace
         fileprivate let offset: Int
-        /// The place of the change before it in the commit.
-        fileprivate let ordinalBefore: Int32
-        fileprivate let time: Int64
+        fileprivate let before: Position
+        /// The cause of its commit.
         fileprivate let cause: Range<Int>
     }
 
     /// The places of all changes in the contents of a frame, in order.
     static func spots(in contents: Bytes, at frameTime: Int64) throws(LogDamage) -> [Spot] {
         var spots: [Spot] = []
-        try read(contents, at: frameTime, comparingRows: true) { part, before in
-            guard case .change(let change, _) = part else { return }
-            let cause = before.commit.cause
-            let start = cause.baseAddress.map { $0 - (contents.baseAddress ?? $0) } ?? 0
-            spots.append(
-                Spot(
-                    place: change.place,
-                    offset: before.offset,
-                    ordinalBefore: before.ordinal,
-                    time: before.commit.time,
-                    cause: start..<start + cause.count
-                )
-            )
+        var reader = LogReaderBytes(contents)
+        var current = Position(time: frameTime)
+        while !reader.isAtEnd {
+            switch Tag(rawValue: try reader.byte()) {
+            case .commit: _ = try current.begin(&reader, at: frameTime)
+            case .change:
+                let offset = reader.offset
+                let (change, link) = try readChange(&reader, current)
+                guard link.checksum == checksum(of: change) else {
+                    throw LogDamage("has a row that is not the one that was written")
+                }
+                spots.append(Spot(change.place, offset, current, in: contents))
+                current.ordinal = change.ordinal
+            case .metadata: _ = try readMetadata(&reader)
+            case nil: throw LogDamage("has a part of an unknown kind")
+            }
         }
         return spots
     }
@@ -235,65 +287,21 @@ package struct CommitCoder {
         of contents: Bytes
     ) throws(LogDamage) -> (StoredChange, ChangeLink) {
         var reader = LogReaderBytes(contents, from: spot.offset)
-        let cause = contents.slice(spot.cause.lowerBound, spot.cause.upperBound)
-        let commit = (revision: spot.place.revision, time: spot.time, cause: cause)
-        return try readChange(&reader, commit, after: spot.ordinalBefore)
-    }
-
-    private typealias Commit = (revision: Int64, time: Int64, cause: Bytes)
-
-    private static func read(
-        _ contents: Bytes,
-        at frameTime: Int64,
-        comparingRows comparesRows: Bool,
-        _ body: (Part, _ before: (offset: Int, ordinal: Int32, commit: Commit)) -> Void
-    ) throws(LogDamage) {
-        var reader = LogReaderBytes(contents)
-        var commit = (revision: 0 as Int64, time: frameTime, cause: Bytes(start: nil, count: 0))
-        var ordinal: Int32 = -1
-        func pass(_ part: Part) { body(part, (reader.offset, ordinal, commit)) }
-        while !reader.isAtEnd {
-            switch Tag(rawValue: try reader.byte()) {
-            case .commit:
-                commit.revision &+= try reader.signed()
-                commit.time = frameTime &+ (try reader.signed())
-                commit.cause = try reader.text()
-                var attributes: [CommitAttribute] = []
-                for _ in 0..<(try reader.count()) {
-                    let kind = try reader.number()
-                    attributes.append(CommitAttribute(kind: kind, value: Array(try reader.text())))
-                }
-                ordinal = -1
-                pass(.commit(revision: commit.revision, time: commit.time, attributes))
-            case .change:
-                let before = (reader.offset, ordinal, commit)
-                let (change, link) = try readChange(&reader, commit, after: ordinal)
-                guard !comparesRows || link.checksum == checksum(of: change) else {
-                    throw LogDamage("has a row that is not the one that was written")
-                }
-                ordinal = change.ordinal
-                body(.change(change, link), before)
-            case .metadata:
-                let name = String(decoding: try reader.text(), as: UTF8.self)
-                let hasText = try reader.byte() != 0
-                let text = hasText ? String(decoding: try reader.text(), as: UTF8.self) : nil
-                pass(.metadata(name, text))
-            case nil: throw LogDamage("has a part of an unknown kind")
-            }
-        }
+        var before = spot.before
+        before.cause = contents.slice(spot.cause.lowerBound, spot.cause.upperBound)
+        return try readChange(&reader, before)
     }
 
     private static func readChange(
         _ reader: inout LogReaderBytes,
-        _ commit: Commit,
-        after ordinal: Int32
+        _ commit: Position
     ) throws(LogDamage) -> (StoredChange, ChangeLink) {
         let flags = Flags(rawValue: try reader.byte())
         var link = ChangeLink()
         link.isAfterDelete = flags.contains(.isAfterDelete)
         var change = StoredChange(
             revision: commit.revision,
-            ordinal: try number(Int64(ordinal) &+ (try reader.signed())),
+            ordinal: try number(Int64(commit.ordinal) &+ (try reader.signed())),
             key: try reader.text(),
             value: flags.contains(.hasValue) ? try reader.text() : nil,
             created: commit.revision &- (try reader.signed()),
@@ -318,7 +326,7 @@ package struct CommitCoder {
 
     private static func readCarried(
         _ reader: inout LogReaderBytes,
-        _ commit: Commit
+        _ commit: Position
     ) throws(LogDamage) -> PastChange {
         let revision = commit.revision &- (try reader.signed())
         let ordinal: Int32 = try number(try reader.signed())
@@ -348,6 +356,19 @@ package struct CommitCoder {
     }
 }
 
+extension CommitCoder.Spot {
+    fileprivate init(
+        _ place: HistoryPlace,
+        _ offset: Int,
+        _ before: CommitCoder.Position,
+        in contents: Bytes
+    ) {
+        let start = before.cause.baseAddress.map { $0 - (contents.baseAddress ?? $0) } ?? 0
+        (self.place, self.offset, self.before) = (place, offset, before)
+        cause = start..<start + before.cause.count
+    }
+}
+
 extension CodedCommits {
     fileprivate mutating func note(_ revision: Int64) {
         if first == 0 { first = revision }
@@ -356,7 +377,7 @@ extension CodedCommits {
 
     /// Reads what a frame has.
     ///
-    /// - Throws: ``LogDamage``, as ``CommitCoder/read(_:at:_:)``.
+    /// - Throws: ``LogDamage``, as ``CommitCoder/read(_:at:comparingRows:change:commit:metadata:)``.
     init(reading contents: Bytes, at time: Int64) throws(LogDamage) {
         self.init(Array(contents))
         try sum(contents, at: time, comparingRows: true)
@@ -364,7 +385,7 @@ extension CodedCommits {
 
     /// What an index knows of a frame, whose checksum covers the rows; without its bytes.
     ///
-    /// - Throws: ``LogDamage``, as ``CommitCoder/read(_:at:_:)``.
+    /// - Throws: ``LogDamage``, as ``CommitCoder/read(_:at:comparingRows:change:commit:metadata:)``.
     init(summing frame: Frame.Found) throws(LogDamage) {
         self.init([])
         try sum(frame.contents, at: frame.time, comparingRows: false)
@@ -375,13 +396,15 @@ extension CodedCommits {
         at time: Int64,
         comparingRows comparesRows: Bool
     ) throws(LogDamage) {
-        try CommitCoder.read(contents, at: time, comparingRows: comparesRows) { part in
-            switch part {
-            case .commit(let revision, _, _): note(revision)
-            case .change: changeCount += 1
-            case .metadata: break
-            }
+        // Closures may not both change this at once.
+        var (known, count) = (self, 0)
+        try CommitCoder.read(contents, at: time, comparingRows: comparesRows) { _, _ in
+            count += 1
+        } commit: { revision, _, _ in
+            known.note(revision)
         }
+        self = known
+        changeCount += count
     }
 }
 

@@ -110,8 +110,10 @@ package struct LogCheck: Hashable, Sendable {
             (frame, place) throws(LogDamage) in
             guard frame.kind == .commits else { return }
             index.note(try CodedCommits(reading: frame.contents, at: frame.time), at: place.offset)
-            try CommitCoder.read(frame.contents, at: frame.time, comparingRows: false) { part in
-                if case .change(let change, _) = part { receive(change, place) }
+            try CommitCoder.read(frame.contents, at: frame.time, comparingRows: false) {
+                change,
+                _ in
+                receive(change, place)
             }
         }
         life = end.life

@@ -440,6 +440,47 @@ extension LogScan.Segment {
     }
 }
 
+/// A log that was read from some place on, and is as it was.
+package struct LogReading: Sendable {
+    let files: any LogFiles
+    let scan: LogScan
+    let start: LogStart?
+    /// Nil without segments.
+    let found: LogScan.End?
+    /// Those of the segments before the last one.
+    let indexes: [SegmentIndex]
+
+    /// Reads a log.
+    ///
+    /// - Parameters:
+    ///   - files: The directory.
+    ///   - start: Where it is read from; nil for all of it.
+    ///   - receive: Called with the contents of each frame of commits, and its time, in order.
+    /// - Throws: ``StateError/Code/corrupt``, naming the place, or ``StateError/Code/storage``.
+    package init(
+        _ files: any LogFiles,
+        from start: LogStart? = nil,
+        receive: (_ contents: Bytes, _ time: Int64) throws -> Void
+    ) throws(StateError) {
+        (self.files, self.start) = (files, start)
+        scan = try LogScan(files, from: start)
+        var failure: (any Error)?
+        found = try scan.read { (frame, _) throws(LogDamage) in
+            guard frame.kind == .commits else { return }
+            do { try receive(frame.contents, frame.time) } catch let damage as LogDamage {
+                throw damage
+            } catch {
+                failure = failure ?? error
+            }
+        }
+        if let failure { throw failure as? StateError ?? StateError(.storage, "\(failure)") }
+        indexes = try zip(scan.segments, scan.segments.dropFirst()).map {
+            (older, newer) throws(StateError) in
+            try older.index(upTo: older.end(before: newer.header))
+        }
+    }
+}
+
 /// Where the reader of a log is: what is before has been put elsewhere.
 package struct LogStart: Hashable, Sendable {
     /// The store that the log must belong to.

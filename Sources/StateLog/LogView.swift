@@ -49,7 +49,9 @@ package struct LogView: Sendable {
         let part = parts[position]
         try part.forEachFrame(from: SegmentHeader.byteCount) { (frame) throws(LogDamage) in
             try CommitCoder.read(frame.contents, at: frame.time, comparingRows: false) {
-                if case .change(let change, _) = $0 { receive(change) }
+                change,
+                _ in
+                receive(change)
             }
             return true
         }
@@ -75,11 +77,8 @@ package struct LogView: Sendable {
             guard part.index.first <= revision, !isBeyond else { return true }
             let start = part.index.offset(of: place.revision)
             try part.forEachFrame(from: start) { (frame) throws(LogDamage) in
-                try CommitCoder.read(frame.contents, at: frame.time) { part in
-                    guard !isStopped, !isBeyond, case .change(let change, let link) = part else {
-                        return
-                    }
-                    guard change.place > place else { return }
+                try CommitCoder.read(frame.contents, at: frame.time) { change, link in
+                    guard !isStopped, !isBeyond, change.place > place else { return }
                     isBeyond = change.revision > revision
                     if !isBeyond { isStopped = !receive(change, link) }
                 }

@@ -48,7 +48,7 @@ struct SegmentIndex: Hashable, Sendable {
 
     /// The same of a frame that was read.
     ///
-    /// - Throws: ``LogDamage``, as ``CommitCoder/read(_:at:comparingRows:_:)``.
+    /// - Throws: ``LogDamage``, as ``CommitCoder/read(_:at:comparingRows:change:commit:metadata:)``.
     mutating func note(_ frame: Frame.Found, at offset: Int) throws(LogDamage) {
         guard frame.kind == .commits else { return }
         note(try CodedCommits(summing: frame), frame.contents.count, at: offset)

@@ -88,22 +88,18 @@ package struct SegmentRewrite: Sendable {
         var coder = CommitCoder(at: frame.time)
         var commit: (revision: Int64, time: Int64, attributes: [CommitAttribute])?
         var cause: [UInt8] = []
-        try CommitCoder.read(frame.contents, at: frame.time) { part in
-            switch part {
-            case .commit(let revision, let time, let attributes):
-                commit = (revision, time, attributes)
-            case .change(let change, let link):
-                while let next = dropped.first, next < change.place { dropped.removeFirst() }
-                guard dropped.first != change.place else { return }
-                // A commit of which nothing is kept is not begun.
-                if let begun = commit {
-                    let (revision, time) = (begun.revision, begun.time)
-                    coder.begin(revision, at: time, cause: change.cause, begun.attributes)
-                    (commit, cause) = (nil, Array(change.cause))
-                }
-                cause.withUnsafeBytes { coder.append(change, link, cause: $0) }
-            case .metadata: break
+        try CommitCoder.read(frame.contents, at: frame.time) { change, link in
+            while let next = dropped.first, next < change.place { dropped.removeFirst() }
+            guard dropped.first != change.place else { return }
+            // A commit of which nothing is kept is not begun.
+            if let begun = commit {
+                let (revision, time) = (begun.revision, begun.time)
+                coder.begin(revision, at: time, cause: change.cause, begun.attributes)
+                (commit, cause) = (nil, Array(change.cause))
             }
+            cause.withUnsafeBytes { coder.append(change, link, cause: $0) }
+        } commit: { revision, time, attributes in
+            commit = (revision, time, attributes)
         }
         return coder.commits
     }

@@ -114,29 +114,30 @@ package final class StateLog {
     ///   - receive: Called with the contents of each frame of commits, and its time, in order.
     /// - Throws: ``StateError/Code/corrupt``, naming the place, or ``StateError/Code/storage``; the
     ///   files are as they were.
-    package init(
+    package convenience init(
         _ files: any LogFiles,
         _ options: Options = Options(),
         from start: LogStart? = nil,
         after revision: Int64 = 0,
         receive: (_ contents: Bytes, _ time: Int64) throws -> Void
     ) throws(StateError) {
+        let reading = try LogReading(files, from: start, receive: receive)
+        try self.init(reading, options, after: revision)
+    }
+
+    /// Opens a log that was read and has not changed since, and makes it if there is none; else as
+    /// ``init(_:_:from:after:receive:)``.
+    package init(
+        _ reading: LogReading,
+        _ options: Options = Options(),
+        after revision: Int64 = 0
+    ) throws(StateError) {
+        let (files, scan, start) = (reading.files, reading.scan, reading.start)
         (self.files, self.options, begun) = (files, options, options.now())
-        let scan = try LogScan(files, from: start)
-        var failure: (any Error)?
-        let found = try scan.read { (frame, _) throws(LogDamage) in
-            guard frame.kind == .commits else { return }
-            do { try receive(frame.contents, frame.time) } catch let damage as LogDamage {
-                throw damage
-            } catch {
-                failure = failure ?? error
-            }
-        }
-        if let failure { throw failure as? StateError ?? StateError(.storage, "\(failure)") }
         spares = try scan.spares.map { spare throws(StateError) in try LogSpare(spare) }
         (nextNumber, nextSlot) = (scan.nextNumber, scan.nextSlot)
         for name in scan.unfinished { try? files.remove(name) }
-        guard let found, let last = scan.segments.last else {
+        guard let found = reading.found, let last = scan.segments.last else {
             if let spare = scan.spares.first {
                 throw StateError(
                     .corrupt,
@@ -154,10 +155,7 @@ package final class StateLog {
         }
         (epoch, life, segment) = (last.header.epoch, found.life, last)
         byteCount = try LogScan.reading { () throws(LogFileFailure) in try last.file.byteCount() }
-        var indexes: [SegmentIndex] = []
-        for (older, newer) in zip(scan.segments, scan.segments.dropFirst()) {
-            indexes.append(try older.index(upTo: older.end(before: newer.header)))
-        }
+        var indexes = reading.indexes
         earlierAge = max(0, (indexes.map(\.age).max() ?? 0) - options.age())
         var age = options.age() + earlierAge
         for position in indexes.indices.reversed() {

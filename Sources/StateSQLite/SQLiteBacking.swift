@@ -163,8 +163,8 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
 
     // MARK: The start
 
-    /// Opens the store, makes it if it is missing, checks it, and passes on the newest change of each
-    /// key, in the order of keys, and then what the log has behind them, in order.
+    /// Opens the store, makes it if it is missing, checks it, and passes on the rows in the order of keys,
+    /// and then the newest changes that the log has behind them, which a thread reads meanwhile.
     public func load(_ receive: (borrowing StoredChange) -> Void) throws -> LoadedStore {
         precondition(lock == nil, "\(location.database) is loaded already")
         try location.prepare()
@@ -203,16 +203,18 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
             epoch: facts.epoch,
             revision: max(facts.revision, facts.leastRevision)
         )
-        try readRows(database, facts, &loaded, receive)
         if let former = facts.former, facts.life.number == 0 {
             try namingLog { try StateLog.remove(former, from: files) }
         }
-        var tail: LogTail
-        if try requireLog(files, facts) {
-            tail = try readLog(files, facts, &loaded, &texts, receive)
-        } else {
-            tail = try beginLog(database, &facts, above: loaded.revision, files)
-        }
+        let ahead = try requireLog(files, facts) ? readAhead(files, facts) : nil
+        defer { ahead?.end() }
+        try readRows(database, facts, &loaded, receive)
+        let tail =
+            if let ahead {
+                try openLog(ahead, facts, &loaded, &texts, receive)
+            } else {
+                try beginLog(database, &facts, above: loaded.revision, files)
+            }
         let isCopy = FileIdentity(path: location.database) != facts.identity
         if isCopy { try beginCopy(database, &facts, above: loaded.revision) }
         loaded.epoch = facts.epoch
@@ -340,31 +342,31 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         return false
     }
 
-    private func readLog(
-        _ files: any LogFiles,
+    private func readAhead(_ files: any LogFiles, _ facts: SettledFacts) -> LogAhead {
+        LogAhead(
+            files,
+            from: LogStart(epoch: facts.log, place: facts.place),
+            after: facts.revision,
+            upTo: options.settling.sliceByteCount
+        )
+    }
+
+    private func openLog(
+        _ ahead: LogAhead,
         _ facts: SettledFacts,
         _ loaded: inout LoadedStore,
         _ texts: inout [String: String],
         _ receive: (borrowing StoredChange) -> Void
     ) throws -> LogTail {
-        let start = LogStart(epoch: facts.log, place: facts.place)
-        var values = CommitValues()
-        let log = try namingLog {
-            try StateLog(files, options.log, from: start) { contents, time in
-                try CommitCoder.read(contents, at: time) { part in
-                    switch part {
-                    case .commit(let revision, _, _):
-                        loaded.revision = max(loaded.revision, revision)
-                    case .change(let change, _):
-                        // Frames that were written again after a failed sync are settled already.
-                        loading.noteRow()
-                        if change.revision > facts.revision { receive(change) }
-                        values.note(change.value?.count ?? 0)
-                    case .metadata(let name, let text): texts[name] = text
-                    }
-                }
+        let (log, rest) = try namingLog {
+            let rest = try ahead.finish { change in
+                loading.noteRow()
+                receive(change)
             }
+            return (try StateLog(rest.reading, options.log), rest)
         }
+        loaded.revision = max(loaded.revision, rest.revision)
+        for (name, text) in rest.metadata { texts[name] = text }
         guard [log.life.number, log.life.before].contains(facts.life.number) else {
             throw StateError(
                 .corrupt,
@@ -376,7 +378,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
             log,
             upTo: loaded.revision,
             settledUpTo: facts.place,
-            largestValue: values.largestByteCount
+            largestValue: rest.largestValue
         )
     }
 
@@ -578,12 +580,10 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         }
         guard let last = decided else { return texts }
         try last.contents.withUnsafeBytes { contents in
-            try CommitCoder.read(contents, at: last.time) { part in
-                switch part {
-                case .commit: break
-                case .change(let change, _): if change.revision > revision { receive(change) }
-                case .metadata(let name, let text): texts[name] = text
-                }
+            try CommitCoder.read(contents, at: last.time) { change, _ in
+                if change.revision > revision { receive(change) }
+            } metadata: { name, text in
+                texts[name] = text
             }
         }
         return texts

@@ -108,9 +108,9 @@ struct StoreLosses {
     ) throws {
         var failure: StateError?
         // A frame that matches its checksum is what was written.
-        try CommitCoder.read(contents, at: time, comparingRows: false) { part in
-            guard failure == nil, case .change(let change, let link) = part else { return }
-            do throws(StateError) { try receive(change, link) } catch { failure = error }
+        try CommitCoder.read(contents, at: time, comparingRows: false) { change, link in
+            guard failure == nil else { return }
+            do throws(StateError) { try receive(copy change, copy link) } catch { failure = error }
         }
         if let failure { throw failure }
     }
@@ -123,8 +123,9 @@ struct StoreLosses {
     ) throws(StateError) {
         var failure: StateError?
         // It ends where it makes no sense.
-        try? CommitCoder.read(contents, at: time, comparingRows: false) { part in
-            guard failure == nil, case .change(var change, let link) = part else { return }
+        try? CommitCoder.read(contents, at: time, comparingRows: false) { found, link in
+            guard failure == nil else { return }
+            var change = copy found
             let isWhole =
                 link.checksum == CommitCoder.checksum(of: change) && change.isPossible
             // No checksum of its own covers what it supersedes.
@@ -191,15 +192,12 @@ struct StoreLosses {
         isSettled: Bool
     ) throws -> Int64 {
         var count: Int64 = 0
-        try CommitCoder.read(contents, at: time, comparingRows: false) { part in
-            switch part {
-            case .commit: break
-            case .change(let change, let link):
-                count += 1
-                let last = places.last ?? HistoryPlace(revision: 0, ordinal: -1)
-                if change.place > last { take(change, link) }
-            case .metadata(let name, let text): take(name, text, isSettled: isSettled)
-            }
+        try CommitCoder.read(contents, at: time, comparingRows: false) { change, link in
+            count += 1
+            let last = places.last ?? HistoryPlace(revision: 0, ordinal: -1)
+            if change.place > last { take(change, copy link) }
+        } metadata: { name, text in
+            take(name, text, isSettled: isSettled)
         }
         return count
     }

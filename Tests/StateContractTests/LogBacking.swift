@@ -38,13 +38,15 @@ final class LogBacking: Backing {
         let lock = try OwnerLock(path: path + ".lock", for: path)
         var loaded = LoadedStore(epoch: .random(), revision: 0)
         let log = try StateLog(try files(), options) { contents, time in
-            try CommitCoder.read(contents, at: time) { part in
-                switch part {
-                case .commit(let revision, _, _): loaded.revision = max(loaded.revision, revision)
-                case .change(let change, _): receive(change)
-                case .metadata(let name, let text): loaded.metadata[name] = text
-                }
+            var (revision, texts) = (loaded.revision, loaded.metadata)
+            try CommitCoder.read(contents, at: time) { change, _ in
+                receive(change)
+            } commit: { number, _, _ in
+                revision = max(revision, number)
+            } metadata: { name, text in
+                texts[name] = text
             }
+            (loaded.revision, loaded.metadata) = (revision, texts)
         }
         loaded.epoch = log.epoch
         state.update { ($0.log, $0.lock) = (log, lock) }
@@ -72,12 +74,10 @@ final class LogBacking: Backing {
             guard try log.dropUnknown() > 0 else { return [:] }
             var metadata: [String: String] = [:]
             try state.last.contents.withUnsafeBytes { contents in
-                try CommitCoder.read(contents, at: state.last.time) { part in
-                    switch part {
-                    case .commit: break
-                    case .change(let change, _): receive(change)
-                    case .metadata(let name, let text): metadata[name] = text
-                    }
+                try CommitCoder.read(contents, at: state.last.time) { change, _ in
+                    receive(change)
+                } metadata: { name, text in
+                    metadata[name] = text
                 }
             }
             return metadata

@@ -297,6 +297,17 @@ int64_t clinux_boottime_milliseconds(void);
 /// privilege.
 void clinux_schedule_as_batch(void);
 
+/// Whether the calling thread gives way where it calls `clinux_let_others_run`. Not at first.
+void clinux_give_way(int gives_way);
+/// Has threads run that wait for this processor, if the calling thread gives way: on Linux it then gets little of a processor that others
+/// want, and all of one that they leave (sched_yield(2)). Without any others it takes about 0.3 us.
+void clinux_let_others_run(void);
+
+/// Zeroed memory outside of the heaps, of whole pages, which goes back to the kernel when it is unmapped; NULL without any. A block of the
+/// heap of a thread may stay for good: malloc takes it from what the heap has, whatever its length.
+void *clinux_map_memory(size_t byte_count);
+void clinux_unmap_memory(void *start, size_t byte_count);
+
 /// Prefetches 192 bytes that will be read soon.
 static inline void clinux_prefetch(const void *memory) {
     __builtin_prefetch(memory);

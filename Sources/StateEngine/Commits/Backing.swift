@@ -12,8 +12,8 @@ public protocol Backing: AnyObject, Sendable {
 
     /// Reads everything back.
     ///
-    /// - Parameter receive: Called for each change; those of a key come in order of revision and
-    ///   ordinal, and those of a store with history all do. The bytes in it are borrowed.
+    /// - Parameter receive: Called for the newest change of each key, and perhaps for older ones before
+    ///   it; those of a key come in order of revision and ordinal. The bytes in it are borrowed.
     /// - Returns: The identity of the store and its last revision.
     /// - Throws: ``StateError`` if the store is locked, corrupt, of a newer format or cannot be
     ///   opened; the store stays unchanged.

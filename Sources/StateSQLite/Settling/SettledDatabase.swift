@@ -1,3 +1,4 @@
+import CLinux
 import CSQLite
 import StateEngine
 import StateLog
@@ -292,12 +293,14 @@ final class SettledDatabase {
     ///   - rows: In the order of keys, each key once.
     ///   - metadata: By name; nil removes it.
     ///   - facts: Those after it; the count of rows is brought up to date.
+    ///   - choosePace: Called now and then: whether this thread gives way may have changed.
     /// - Returns: The deletes that are forgotten, because nobody may ask for what was before them.
     /// - Throws: SQLite's error; nothing was written, or nobody can say.
     func settle(
         _ rows: ArraySlice<NewestChange>,
         metadata: [String: String?],
-        _ facts: inout SettledFacts
+        _ facts: inout SettledFacts,
+        choosePace: () -> Void
     ) throws(SQLiteFailure) -> [CompactionStep.CompactedDelete] {
         var forgotten: [CompactionStep.CompactedDelete] = []
         var rowCount = facts.rowCount
@@ -305,6 +308,8 @@ final class SettledDatabase {
             for index in rows.indices {
                 // In the order of keys they are anywhere in memory.
                 if index + 8 < rows.endIndex { rows[index + 8].prefetch() }
+                if index % 8 == 0 { clinux_let_others_run() }
+                if index % 1_024 == 0 { choosePace() }
                 if try writer.write(rows[index]) { rowCount += 1 }
             }
             facts.rowCount = rowCount

@@ -9,7 +9,7 @@ import Synchronization
 /// When and how a log is settled.
 package struct SettlingOptions: Sendable {
     /// It is settled once it has so many bytes more than the database, or half the database's.
-    package var logByteCount = 32 << 20
+    package var logByteCount = 64 << 20
     /// It is settled once the oldest change that is not settled has this age, in nanoseconds.
     package var age: Int64 = 600_000_000_000
     /// How many bytes the changes of one transaction take in memory, about.
@@ -176,21 +176,33 @@ final class Settler: @unchecked Sendable {
 
     /// - Returns: In how many nanoseconds to look again; nil if nothing is to be settled.
     private func settleIfDue() -> Int64? {
-        let databaseByteCount = fileByteCount(location.database) ?? 0
+        let (databaseByteCount, limit) = (databaseByteCount, limit)
         // Where the disk has less left than the database takes, what deletes free is wanted soon.
         let age =
             room.margin < databaseByteCount ? min(options.age, Settler.scarceAge) : options.age
         func rest() -> Int64? {
             tail.oldest.map { max(0, $0 + age - clinux_monotonic_nanoseconds()) }
         }
-        // So a store is written at most three times for each time that all of it changes.
-        let limit = max(options.logByteCount, Int(databaseByteCount) / 2)
         guard tail.unsettledByteCount >= limit || rest() == 0 else { return rest() }
         // A backup that is slow must not let the log grow without end.
         let pauses = tail.unsettledByteCount < Settler.pausedShare * limit
         // If it fails, or waits for a backup, the log keeps everything meanwhile.
         guard (try? settle(pausing: pauses)) == true else { return 1_000_000_000 }
         return rest()
+    }
+
+    private var databaseByteCount: Int64 { fileByteCount(location.database) ?? 0 }
+
+    /// The log is settled once so many of its bytes are not: so a store is written at most three times for
+    /// each time that all of it changes.
+    private var limit: Int { max(options.logByteCount, Int(databaseByteCount) / 2) }
+
+    /// Gives way to those who commit and serve, unless much of the log waits or the disk is nearly full.
+    ///
+    /// A thread of low priority could not be given another one without privileges.
+    private func choosePace() {
+        let isUrgent = tail.unsettledByteCount > 2 * limit || room.level < .ample
+        clinux_give_way(thread.isCurrent && !isUrgent ? 1 : 0)
     }
 
     private static let scarceAge: Int64 = 5_000_000_000
@@ -275,8 +287,10 @@ final class Settler: @unchecked Sendable {
         let end = tail.withLog { $0.syncedPlace }
         untrimmedByteCount += tail.withLog { [facts] in $0.snapshot(from: facts.place).byteCount }
         let memory = NewestChanges()
+        defer { clinux_give_way(0) }
         while facts.place < end {
             let isAmple = look() == .ample
+            choosePace()
             database = try openDatabase()
             let stretch = tail.withLog { [facts] in $0.snapshot(from: facts.place) }
             let slice = try SettledSlice(stretch, byteCount: options.sliceByteCount, in: memory)
@@ -320,7 +334,7 @@ final class Settler: @unchecked Sendable {
             written.rowCount = facts.rowCount
             let texts = rest.isEmpty ? metadata : [:]
             let deletes = try trying { () throws(SQLiteFailure) in
-                try database.settle(piece, metadata: texts, &written)
+                try database.settle(piece, metadata: texts, &written, choosePace: choosePace)
             }
             facts = written
             untold.add(deletes)

@@ -1,3 +1,4 @@
+import CLinux
 import CSQLite
 package import StateEngine
 
@@ -113,7 +114,13 @@ package final class SQLiteConnection {
     func syncPieces(of file: File, each byteCount: Int) throws(SQLiteFailure) {
         let hook = UnsafeMutablePointer<csqlite_file_hook>.allocate(capacity: 1)
         hooks.append(hook)
-        let code = csqlite_sync_pieces(handle, file.rawValue, hook, Int32(byteCount))
+        let code = csqlite_sync_pieces(
+            handle,
+            file.rawValue,
+            hook,
+            Int32(byteCount),
+            clinux_let_others_run
+        )
         guard code == SQLITE_OK else { throw failure(code, during: "sync in pieces") }
     }
 

@@ -20,7 +20,9 @@ enum LogTarget {
     private static func read(_ contents: Bytes) {
         var partCount = 0
         do throws(LogDamage) {
-            try CommitCoder.read(contents, at: 1_000) { _ in partCount += 1 }
+            try CommitCoder.read(contents, at: 1_000) { _, _ in
+                partCount += 1
+            }
         } catch {
             require(!error.reason.isEmpty, "damage without a reason")
         }
