@@ -746,10 +746,25 @@ package final class StateLog {
 
     /// Whether a dropped file of this length is of use, as a spare.
     package func wants(spareOf byteCount: Int) -> Bool {
-        preparesFiles && byteCount == wantedByteCount && spares.count < StateLog.spareLimit
+        guard preparesFiles, byteCount == wantedByteCount else { return false }
+        guard wasFullSoon, spares.count >= StateLog.spareLimit else {
+            return spares.count < StateLog.spareLimit
+        }
+        let takesLittle = (spares.count + 1) * byteCount <= spareByteLimit
+        return takesLittle && spares.count < StateLog.droppedSpareLimit
     }
 
+    /// So many are prepared while segments are full soon.
     private static let spareLimit = 2
+    /// So many are kept of those that are dropped: a settle of 64 MiB drops four at once.
+    private static let droppedSpareLimit = 6
+
+    /// Gives up prepared files beyond those that would be prepared: nothing is written that takes them soon.
+    package func takeExtraSpares() -> [LogSpare] {
+        let kept = spares.prefix(StateLog.spareLimit)
+        defer { spares = Array(kept) }
+        return Array(spares.dropFirst(kept.count))
+    }
 
     /// The files of the log and their bytes.
     package var segmentCount: Int { ended.count + 1 }

@@ -304,6 +304,46 @@ struct StateLogTests {
         #expect(try files.names().count == Int(number) - 2)
     }
 
+    @Test func `dropped files are kept for later segments while much is written and there is room`()
+        throws
+    {
+        let files = SimulatedFiles(sectorByteCount: 4_096, seed: 3)
+        var options = Workload.options
+        options.soon = .max
+        let log = try StateLog(files, options) { _, _ in }
+        for revision in 1...600 as ClosedRange<Int64> {
+            try log.append(CodedCommits(revision, value: Array(repeating: 7, count: 900)), at: 0)
+            try log.sync()
+            try log.prepareSpare()
+        }
+        // Two are prepared at last.
+        while log.planSpare() != nil { try log.prepareSpare() }
+        #expect(log.segmentCount > 10)
+        /// Drops segments, and keeps the files that the log wants.
+        func drop(_ count: Int) throws -> Int {
+            var keptCount = 0
+            for dropped in log.drop(count) {
+                guard log.wants(spareOf: try dropped.byteCount()) else {
+                    dropped.remove(from: files)
+                    continue
+                }
+                log.offer(try LogSpare(dropping: dropped))
+                keptCount += 1
+            }
+            return keptCount
+        }
+        // The first ones are small.
+        for dropped in log.drop(2) { dropped.remove(from: files) }
+        log.spareByteLimit = 4 * 48 << 10
+        #expect(try drop(4) == 2)
+        log.spareByteLimit = .max
+        #expect(try drop(3) == 2)
+        #expect(log.planSpare() == nil)
+        // Once little is written, it has as many as it would prepare.
+        #expect(log.takeExtraSpares().count == 4)
+        #expect(log.takeExtraSpares().isEmpty)
+    }
+
     @Test func `a large segment that ends early takes no more room than its frames`() throws {
         let files = SimulatedFiles(sectorByteCount: 4_096, seed: 9)
         var options = Workload.options

@@ -325,9 +325,21 @@ final class NewestChanges {
     /// as a number.
     func sorted() -> [NewestChange] {
         let shared = sharedCount
-        var order: [(head: UInt64, change: NewestChange)] = []
-        order.reserveCapacity(count)
-        forEachChange { order.append((head(of: $0.key, from: shared), $0)) }
+        typealias Item = (head: UInt64, change: NewestChange)
+        let memory = Chunk(byteCount: max(1, count) * MemoryLayout<Item>.stride)
+        defer { memory.free() }
+        var order = UnsafeMutableBufferPointer(
+            start: memory.start.assumingMemoryBound(to: Item.self),
+            count: count
+        )
+        var orderedCount = 0
+        forEachChange { change in
+            order.initializeElement(
+                at: orderedCount,
+                to: (head(of: change.key, from: shared), change)
+            )
+            orderedCount += 1
+        }
         var comparisonCount = 0
         order.sort { one, other in
             comparisonCount += 1

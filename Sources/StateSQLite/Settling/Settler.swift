@@ -187,7 +187,11 @@ final class Settler: @unchecked Sendable {
         // A backup that is slow must not let the log grow without end.
         let pauses = tail.unsettledByteCount < Settler.pausedShare * limit
         // If it fails, or waits for a backup, the log keeps everything meanwhile.
+        let isIdle = tail.unsettledByteCount < limit
         guard (try? settle(pausing: pauses)) == true else { return 1_000_000_000 }
+        if isIdle {
+            for spare in tail.withLog({ $0.takeExtraSpares() }) { spare.remove(from: files) }
+        }
         return rest()
     }
 
