@@ -30,10 +30,8 @@ struct Comparison {
     /// What a start in between has served; 0 for nothing.
     var served: Int64 = 0
 
-    /// The newest transaction of which something is stored, and that somebody may have known.
-    private var told: Int64 {
-        max(served, recording.newestTold(at: event) { !$0.stored.isEmpty })
-    }
+    /// The newest transaction that was stored before somebody may have known it.
+    private var told: Int64 { max(served, recording.newestTold(at: event, where: \.isStoredFirst)) }
 
     func differences(of seen: Observation) -> [Difference] {
         var found = seen.refusals.map { Difference(kind: .torn, text: $0) }

@@ -5,6 +5,10 @@ struct Commit: Equatable {
 
     /// What of it is stored: the rest is in memory only.
     var stored: [String: [UInt8]?] { changes.filter { !Keys.isMemory($0.key) } }
+
+    /// Whether storage has it before anybody knows it: at least one of its keys is of no rule that has it
+    /// stored later.
+    var isStoredFirst: Bool { stored.keys.contains { !Keys.isLate($0) } }
 }
 
 /// A key as it is served.
@@ -16,10 +20,13 @@ struct Entry: Equatable {
 /// Where keys live, by their names.
 enum Keys {
     /// All that is stored, somewhere.
-    static let storedPatterns = ["k/", "app/", "box/"]
+    static let storedPatterns = ["k/", "app/", "box/", latePattern]
     static let memoryPattern = "mem/"
+    /// Stored some time after it is known.
+    static let latePattern = "late/"
 
     static func isMemory(_ key: String) -> Bool { key.hasPrefix(memoryPattern) }
+    static func isLate(_ key: String) -> Bool { key.hasPrefix(latePattern) }
 }
 
 /// Every transaction of a recording, as the checker expected it and the daemon numbered it.

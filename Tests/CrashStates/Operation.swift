@@ -43,7 +43,7 @@ struct Writer {
     /// Memory is gone after a start, and there may be none now.
     mutating func beginLife(_ rules: [Workload.Rule]) {
         present = present.filter { !Keys.isMemory($0.key) }
-        let hasMemory = rules.contains { $0.directory == nil }
+        let hasMemory = rules.contains { $0.prefix == Keys.memoryPattern }
         prefixes = mix.prefixes.filter { hasMemory || !Keys.isMemory($0) }
     }
 

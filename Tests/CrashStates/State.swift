@@ -107,7 +107,7 @@ struct State {
             let newest = comparison.newest(of: seen)
             history.cut(to: newest)
             answers = [(connection.end, newest)]
-            found += try gapDifferences(connection)
+            found += try gapDifferences(newest, connection)
             found += try fileDifferences(seen, connection)
             found += try repetition(seen, connection)
             found += try laterWrite(seen, connection)
@@ -127,13 +127,28 @@ struct State {
 
     // MARK: Memory
 
-    /// Whoever knows of keys in memory is told that they are gone.
-    private func gapDifferences(_ connection: Connection) throws(Failure) -> [Difference] {
-        let told = recording.newestTold(at: event) {
+    /// Whoever knows of keys in memory is told that they are gone, and so is who knows changes that were
+    /// not stored yet.
+    private func gapDifferences(
+        _ newest: Int64,
+        _ connection: Connection
+    ) throws(Failure) -> [Difference] {
+        let inMemory = recording.newestTold(at: event) {
             !$0.stored.keys.elementsEqual($0.changes.keys)
         }
-        guard told > 0 else { return [] }
-        let answer = try connection.ask("STATE.CHANGES", "SINCE", "\(told)", Keys.memoryPattern)
+        var found: [Difference] = []
+        if inMemory > 0 { found += try gapDifference(inMemory, Keys.memoryPattern, connection) }
+        let late = recording.newestTold(at: event) { !$0.stored.isEmpty && !$0.isStoredFirst }
+        if late > newest { found += try gapDifference(late, Keys.latePattern, connection) }
+        return found
+    }
+
+    private func gapDifference(
+        _ told: Int64,
+        _ pattern: String,
+        _ connection: Connection
+    ) throws(Failure) -> [Difference] {
+        let answer = try connection.ask("STATE.CHANGES", "SINCE", "\(told)", pattern)
         guard answer.list?.first?.string != "gap" else { return [] }
         return [Difference(kind: .memory, text: "no gap for who knows revision \(told): \(answer)")]
     }

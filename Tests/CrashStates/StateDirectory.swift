@@ -97,6 +97,8 @@ struct StateDirectory {
         defer { close(descriptor) }
         fchmod(descriptor, file.contents.mode)
         try StateDirectory.write(file.contents, to: descriptor, path)
+        // The machine has started again since.
+        if file.path == "d/stated.db-boot" { ftruncate(descriptor, 1) }
     }
 
     private static func write(

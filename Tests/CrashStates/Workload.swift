@@ -2,7 +2,7 @@
 /// between them.
 struct Workload {
     enum Kind: String, CaseIterable {
-        case plain, multi, compaction, settling, shrink, files, rules, stops, memory, mixed
+        case plain, multi, compaction, settling, shrink, files, rules, stops, memory, late, mixed
     }
 
     enum Step {
@@ -24,10 +24,13 @@ struct Workload {
     /// A rule of the configuration.
     struct Rule {
         var prefix: String
-        /// Below the root; nil for one of memory.
+        /// Below the root; nil for one of memory, or one of keys that are stored late.
         var directory: String?
 
         func text(in root: String) -> String {
+            if prefix == Keys.latePattern {
+                return "{ keys: \"\(prefix)\", durability: \"interval\", commitEvery: \"100ms\" }"
+            }
             guard let directory else { return "{ keys: \"\(prefix)\", backing: \"memory\" }" }
             return "{ keys: \"\(prefix)\", backing: \"file\", directory: \"\(root)/\(directory)\" }"
         }
@@ -50,7 +53,7 @@ struct Workload {
         self.kind = kind
         mix = Workload.mix(of: kind)
         let count =
-            [.stops, .rules, .memory, .mixed].contains(kind)
+            [.stops, .rules, .memory, .late, .mixed].contains(kind)
             ? 3 + random.below(2) : 1 + random.below(2)
         for number in 0..<count {
             let isLast = number == count - 1
@@ -74,6 +77,7 @@ struct Workload {
         case .files: Mix(prefixes: ["app/", "app/", "k/"], multi: 0.3, delete: 0.25)
         case .rules: Mix(prefixes: ["app/", "box/", "k/"], multi: 0.3, delete: 0.2)
         case .memory: Mix(prefixes: ["mem/", "k/"])
+        case .late: Mix(prefixes: ["late/", "late/", "late/", "k/"])
         case .mixed: Mix(prefixes: ["k/", "app/", "box/", "mem/"], multi: 0.4, delete: 0.25)
         }
     }
@@ -84,6 +88,7 @@ struct Workload {
         switch kind {
         case .files: return [app]
         case .memory: return random.chance(0.7) ? [memory] : []
+        case .late: return [Rule(prefix: Keys.latePattern, directory: nil)]
         case .mixed: return random.chance(0.7) ? [app, memory] : [app]
         case .rules:
             // Each start may have other places than the one before.
