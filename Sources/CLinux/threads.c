@@ -40,10 +40,18 @@ int64_t clinux_thread_nanoseconds(uintptr_t thread) {
     return -1;
 }
 
-static __thread int gives_way;
+static __thread const int *hurry;
+static __thread int64_t gave_way_at;
 
-void clinux_give_way(int now) { gives_way = now; }
+void clinux_give_way(const int *until) { hurry = until; }
+
+void clinux_set_hurry(int *flag, int now) { __atomic_store_n(flag, now, __ATOMIC_RELAXED); }
 
 void clinux_let_others_run(void) {
-    if (gives_way) sched_yield();
+    if (!hurry || __atomic_load_n(hurry, __ATOMIC_RELAXED)) return;
+    // Whoever gives way may have to wait for milliseconds.
+    int64_t now = clinux_monotonic_nanoseconds();
+    if (now - gave_way_at < 50000) return;
+    sched_yield();
+    gave_way_at = clinux_monotonic_nanoseconds();
 }

@@ -59,7 +59,7 @@ struct CompletionTests {
         #expect(try offered("check") == ["wcheck", "wcheck-config"])
         #expect(try offered("list", "--lim") == ["w--limit"])
         #expect(try offered("--sock") == ["w--socket"])
-        #expect(try offered("set", "a", "b", "--durability", "s") == ["ssynced"])
+        #expect(try offered("set", "a", "b", "--durability", "s") == ["wsynced"])
         #expect(try offered("import", "--format", "") == ["wlines", "wenv", "wini", "wproperties"])
         let help = try Statectl.run(["help", "verbs"]).lines
         for verb in try offered("") where verb != "whelp" {

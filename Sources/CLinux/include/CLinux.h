@@ -297,10 +297,12 @@ int64_t clinux_boottime_milliseconds(void);
 /// privilege.
 void clinux_schedule_as_batch(void);
 
-/// Whether the calling thread gives way where it calls `clinux_let_others_run`. Not at first.
-void clinux_give_way(int gives_way);
-/// Has threads run that wait for this processor, if the calling thread gives way: on Linux it then gets little of a processor that others
-/// want, and all of one that they leave (sched_yield(2)). Without any others it takes about 0.3 us.
+/// From now on the calling thread gives way where it calls `clinux_let_others_run`, as long as the flag is 0, which any thread may set; NULL
+/// ends that. The flag must live until then.
+void clinux_give_way(const int *hurry);
+void clinux_set_hurry(int *flag, int now);
+/// Has threads run that wait for this processor, if the calling thread gives way and has run for 50 us: on Linux it then gets little of a
+/// processor that others want, and all of one that they leave (sched_yield(2)).
 void clinux_let_others_run(void);
 
 /// Zeroed memory outside of the heaps, of whole pages, which goes back to the kernel when it is unmapped; NULL without any. A block of the

@@ -138,6 +138,9 @@ final class SettledDatabase {
     /// up to 28 ms.
     private static let syncedByteCount = 256 << 10
 
+    /// Nobody commits any more: its files are synced after as much as a disk takes well.
+    func syncSeldom() { connection.setPieces(16 << 20) }
+
     /// Checks that the tables are those that were made.
     static func checkSchema(_ connection: SQLiteConnection) throws {
         let path = connection.path

@@ -169,6 +169,7 @@ final class Settler: @unchecked Sendable {
             requests.answer { () throws(StateError) in try settleAndDropAll() }
             if requests.needsRoom.exchange(false, ordering: .acquiring) { makeRoom() }
             finishShrinking()
+            requests.endHurry()
             let proof = tail.proveLast()
             wait = [proof, settleIfDue()].compactMap(\.self).min()
         }
@@ -201,12 +202,13 @@ final class Settler: @unchecked Sendable {
     /// each time that all of it changes.
     private var limit: Int { max(options.logByteCount, Int(databaseByteCount) / 2) }
 
-    /// Gives way to those who commit and serve, unless much of the log waits or the disk is nearly full.
+    /// Gives way to those who commit and serve, unless much of the log waits, the disk is nearly full, or
+    /// somebody waits for it.
     ///
     /// A thread of low priority could not be given another one without privileges.
     private func choosePace() {
         let isUrgent = tail.unsettledByteCount > 2 * limit || room.level < .ample
-        clinux_give_way(thread.isCurrent && !isUrgent ? 1 : 0)
+        clinux_give_way(thread.isCurrent && !isUrgent ? requests.hurry : nil)
     }
 
     private static let scarceAge: Int64 = 5_000_000_000
@@ -291,7 +293,7 @@ final class Settler: @unchecked Sendable {
         let end = tail.withLog { $0.syncedPlace }
         untrimmedByteCount += tail.withLog { [facts] in $0.snapshot(from: facts.place).byteCount }
         let memory = NewestChanges()
-        defer { clinux_give_way(0) }
+        defer { clinux_give_way(nil) }
         while facts.place < end {
             let isAmple = look() == .ample
             choosePace()
@@ -518,6 +520,7 @@ final class Settler: @unchecked Sendable {
     func dropSoon() {
         guard options.hasThread else { return }
         requests.ask()
+        requests.beginHurry()
         wake()
     }
 
@@ -536,6 +539,7 @@ final class Settler: @unchecked Sendable {
         guard options.hasThread else { return try shrinkNow() }
         let isDone = BlockingSemaphore()
         requests.shrinking.withLock { $0 = Requests.Shrinking(isDone: isDone) }
+        requests.beginHurry()
         wake()
         isDone.wait()
         let result = requests.shrinking.withLock { request in
@@ -624,6 +628,7 @@ final class Settler: @unchecked Sendable {
     func askForRoom() {
         guard options.hasThread else { return makeRoom() }
         requests.needsRoom.store(true, ordering: .releasing)
+        requests.beginHurry()
         wake()
     }
 
@@ -733,6 +738,7 @@ final class Settler: @unchecked Sendable {
     /// Ends the threads; settles nothing.
     func end() {
         requests.isEnding.store(true, ordering: .releasing)
+        requests.beginHurry()
         requests.wakeup.signal()
         thread.join()
         spares.end()
@@ -743,6 +749,7 @@ final class Settler: @unchecked Sendable {
         // Nobody writes much for now: what was prepared for that takes no more room.
         for spare in tail.withLog({ $0.takeSpares(keepingOne: true) }) { spare.remove(from: files) }
         tail.withLogAlone { try? $0.endLargeSegment(at: time) }
+        database?.syncSeldom()
         try settle()
         let life = LogLife(number: facts.life.number + 1, before: facts.life.number)
         try tail.withLogAlone { (log) throws(StateError) in
@@ -784,7 +791,9 @@ private final class Untold: Sendable {
 }
 
 /// What other threads ask of the one that settles.
-private final class Requests: Sendable {
+///
+/// The flag is set and read in C, atomically: the proof of `@unchecked Sendable`.
+private final class Requests: @unchecked Sendable {
     struct Shrinking {
         let isDone: BlockingSemaphore
         var result: Result<Int64, StateError>?
@@ -803,6 +812,25 @@ private final class Requests: Sendable {
     let isEnding = Atomic(false)
     /// Who waits for room in the file system.
     let shrinking = StateLock<Shrinking?>(nil)
+
+    /// Whether somebody waits for the thread, which then gives way to nobody.
+    let hurry: UnsafeMutablePointer<Int32>
+
+    init() {
+        hurry = .allocate(capacity: 1)
+        hurry.initialize(to: 0)
+    }
+
+    deinit { hurry.deallocate() }
+
+    func beginHurry() { clinux_set_hurry(hurry, 1) }
+
+    /// Nobody waits any more, unless it ends.
+    func endHurry() {
+        clinux_set_hurry(hurry, 0)
+        // Order matters: whoever ends it has set the flag after that.
+        if isEnding.load(ordering: .sequentiallyConsistent) { beginHurry() }
+    }
 
     func ask() { dropping.withLock { $0.asked += 1 } }
 

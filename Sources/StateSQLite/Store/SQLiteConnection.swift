@@ -124,6 +124,11 @@ package final class SQLiteConnection {
         guard code == SQLITE_OK else { throw failure(code, during: "sync in pieces") }
     }
 
+    /// From now on the files of ``syncPieces(of:each:)`` are synced after so many bytes.
+    func setPieces(_ byteCount: Int) {
+        for hook in hooks { hook.pointee.most_unsynced = Int32(byteCount) }
+    }
+
     /// Whether a transaction is open.
     var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 
