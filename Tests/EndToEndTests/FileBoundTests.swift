@@ -163,12 +163,10 @@ struct SparseFileTests {
             )
             #expect(try peer.ask([bytes("SET"), bytes("app/f\(number)"), [1]]) == .simple("OK"))
             #expect(try readFile(directory.path(of: "d/f\(number)")) == [1])
-            // A stop puts all of it into the database.
-            try daemon.stop(within: .seconds(60))
-            try daemon.start()
+            try daemon.restart()
             #expect(try eventually { try report(daemon)?.contains("memory is short") ?? false })
         }
-        try daemon.stop(within: .seconds(60))
+        try daemon.stop()
     }
 
     @Test func `bounded: files that appear while clients are served hold up no writes`() throws {
