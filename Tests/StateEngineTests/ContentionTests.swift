@@ -15,6 +15,31 @@ import Testing
         #expect(keyspace.withCore { $0.checkInvariants(retainedCauseCount: 0) } == [])
     }
 
+    @Test func `bounded: commits of long values join up to 8 MiB`() throws {
+        let backing = HeldBacking()
+        let keyspace = try LocalKeyspace(backing: backing)
+        defer {
+            backing.open()
+            keyspace.close()
+        }
+        let answerCount = Observed(0)
+        func set(_ number: Int) {
+            let value = [UInt8](repeating: 7, count: 3 << 20)
+            keyspace.submit([.set(Key(verified: "k\(number)"), value)]) { _ in
+                answerCount.update { $0 += 1 }
+            }
+        }
+        set(0)
+        #expect(backing.held()?.count == 1)
+        for number in 1...8 { set(number) }
+        backing.release()
+        for _ in 0..<4 {
+            #expect(try #require(backing.held()).count == 2)
+            backing.release()
+        }
+        #expect(answerCount.wait { $0 == 9 })
+    }
+
     @Test func `8 tasks that count up with a condition and retries lose nothing`() async throws {
         let keyspace = try LocalKeyspace(backing: HeldBacking(isHeld: false))
         defer { keyspace.close() }

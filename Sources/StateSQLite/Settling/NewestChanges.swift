@@ -3,6 +3,12 @@ import StateEngine
 import StateLog
 import StateModel
 
+/// A row of the database, and the checksum that the log has for it.
+struct SettledRow {
+    var change: StoredChange
+    var checksum: UInt32
+}
+
 /// A change in the memory of ``NewestChanges``, which must live as long.
 ///
 /// Its fields come first, then the key, then room for cause and value.
@@ -117,6 +123,9 @@ extension UnsafeMutableRawPointer {
 
 /// The newest change of each key, in memory of its own, which is used again for the next stretch.
 ///
+/// A key that changes often takes the room of one change: the next one is written over it where it
+/// fits. So a stretch is as long as its keys take memory, and each is written to the database once.
+///
 /// Keys are looked up by a hash with a secret of this process: who chooses keys cannot choose hashes.
 final class NewestChanges {
     /// A place of the table: a change and the hash of its key, or nothing.
@@ -195,6 +204,26 @@ final class NewestChanges {
         for chunk in chunks where !isUsual(chunk) { chunk.free() }
         chunks = chunks.filter(isUsual)
         (usedCount, used, byteCount, readByteCount) = (0, 0, 0, 0)
+    }
+
+    /// A stretch is at most so many times as long as the bytes that it takes.
+    private static let repeatCount = 8
+
+    /// Reads a stretch in place of what it has, until its changes take about so many bytes of memory.
+    ///
+    /// - Returns: The place behind what was read.
+    /// - Throws: As ``LogSnapshot/read(while:_:)``.
+    func read(_ stretch: LogSnapshot, upTo limit: Int) throws(StateError) -> LogPlace {
+        removeAll()
+        return try stretch.read(
+            while: {
+                byteCount < limit && readByteCount < NewestChanges.repeatCount * limit
+            },
+            { (frame, time) throws(LogDamage) in
+                try take(frame, at: time, comparingRows: false)
+                clinux_let_others_run()
+            }
+        )
     }
 
     /// Takes what a frame has, which comes after all that was taken before.

@@ -292,23 +292,22 @@ final class Settler: @unchecked Sendable {
         if facts.place != durable { try checkpoint(database) }
         let end = tail.withLog { $0.syncedPlace }
         untrimmedByteCount += tail.withLog { [facts] in $0.snapshot(from: facts.place).byteCount }
-        let memory = NewestChanges()
+        let changes = NewestChanges()
         defer { clinux_give_way(nil) }
         while facts.place < end {
             let isAmple = look() == .ample
             choosePace()
             database = try openDatabase()
             let stretch = tail.withLog { [facts] in $0.snapshot(from: facts.place) }
-            let slice = try SettledSlice(stretch, byteCount: options.sliceByteCount, in: memory)
             var next = facts
-            next.place = slice.end
-            next.revision = max(next.revision, slice.revision)
+            next.place = try changes.read(stretch, upTo: options.sliceByteCount)
+            next.revision = max(next.revision, changes.revision)
             // Order matters: nobody may ask for the past of a delete that is forgotten.
             next.floor = tail.withLog { [facts] in
                 if $0.retention.isNone { $0.leastFloor = max($0.leastFloor, facts.revision) }
                 return max(facts.floor, $0.floor)
             }
-            try write(slice.newest(), slice.metadata, next, database)
+            try write(changes.sorted(), changes.metadata, next, database)
             // A segment that can go makes room for the next slice.
             if !isAmple { try drop() }
         }
