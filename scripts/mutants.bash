@@ -318,6 +318,36 @@ mutants=(
     '/private func makeReplacementHeader/,/^    }/s/makeHeader(/makeHeader(repeating: true, /; s/^        nextNumber += 1$/        if !repeating { nextNumber += 1 }/; s/^    private func makeHeader($/    private func makeHeader(repeating: Bool = false, /'
     "STATED_TEST=1" "StateLogTests"
 
+    "log-stale-frames"
+    "never an older state: what a file that is used again had before passes for frames"
+    "Sources/StateLog/Frame.swift Sources/StateLog/LogScan.swift"
+    's/seed: \[seed, place.segment, /seed: [0, 0, /; s/guard let frame, frame.before == end.checksum else/guard let frame else/'
+    "STATED_TEST=1" "StateLogTests"
+
+    "log-behind-torn"
+    "ordered: what is behind a torn end is read"
+    "Sources/StateLog/LogScan.swift"
+    's/guard isThere else { break }/if !isThere { end.place.offset += Frame.alignment }/; s/guard let frame, frame.before == end.checksum else/guard let frame else/'
+    "STATED_TEST=1" "StateLogTests"
+
+    "log-early-refusal"
+    "never silent about storage: a commit is refused before it is known what the disk has"
+    "Sources/StateLog/StateLog.swift"
+    's/StateError(.readOnly, "\\(StateError.unknownOutcome): \\(reason)")/StateError(.readOnly, "not committed: \\(reason)")/'
+    "STATED_DISK_TURNS=40" "StateLogTests|FailingDiskTests"
+
+    "settle-early"
+    "durable before told: what is not synced in the log is settled"
+    "Sources/StateLog/StateLog.swift Sources/StateSQLite/Settling/Settler.swift"
+    's/\[(segment, syncedEnd)\]/[(segment, end)]/; s/snapshot(start: place, end: syncedPlace/snapshot(start: place, end: endPlace/; s/let end = tail.withLog { $0.syncedPlace }/let end = tail.withLog { $0.endPlace }/; s/LogSnapshot(start: place, end: syncedPlace/LogSnapshot(start: place, end: endPlace/'
+    "STATED_TEST=1" "StateLogTests|StateSQLiteTests"
+
+    "drop-unsettled"
+    "durable before acknowledged: a segment goes that the database does not have"
+    "Sources/StateSQLite/Settling/Settler.swift"
+    's/let plan = tail.withLog { \[durable\] in $0.planDrop(before: durable) }/let plan = tail.withLog { $0.planDrop(before: $0.syncedPlace) }/'
+    "STATED_TEST=1" "StateSQLiteTests"
+
     # As root: they need other users.
     "hidden-pushed"
     "nobody learns what rules hide: a watch gets entries of other owners"
