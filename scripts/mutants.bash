@@ -270,6 +270,12 @@ mutants=(
     's/^        pause.countRemoval()$//; s/^        defer { pause.countRemoval() }$//'
     "STATED_TEST=1" "SettledBackupTests"
 
+    "settled-backup-ended"
+    "complete: a store that waits to settle ends each backup that is made meanwhile"
+    "Sources/StateSQLite/Settling/Settler.swift"
+    '0,/^        guard !isPaused() else { return false }$/s/^        guard !isPaused() else { return false }$//'
+    "STATED_TEST=1" "SettledBackupTests"
+
     "settle-own-reader"
     "never silent about storage: a reader of this process passes for another one, and settling fails"
     "Sources/StateSQLite/Settling/CompactionPause.swift"

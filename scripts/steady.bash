@@ -9,6 +9,8 @@
 #   fresh        stated with the keys and no more: a new directory for each row, or its history would fill too
 #   limit        a bare C loop that receives, appends a frame to a preallocated file, syncs it and answers: scripts/limit.c
 #
+# Long values and the bytes of many SETs are measured in the first turn only, the values on stores that are new (fresh, redisfresh).
+#
 # In a turn each row is measured on one store after the other, in the next turn in reverse order, so that a machine whose
 # speed drifts is as unkind to all. A ratio is the median of the turns' ratios, not the ratio of the medians.
 #
@@ -26,7 +28,9 @@ filled=3000000
 keys=100000
 minutes=0
 plot=
-steady_works='set50 set50p16 get50 get50p16 mixed set1 pinned restart'
+steady_works='set50 set50p16 get50 get50p16 mixed set1 pinned restart stopped'
+# In the first turn, too: they take long, or leave much behind.
+first_works='many1k many64k many8m many50'
 
 # group | name | stores | what is measured | unit | at least or at most | the wanted ratio, or with a unit the wanted amount
 # A store is measured beside Redis; STORE@limit beside the bare loop.
@@ -50,12 +54,21 @@ Processor time of the server per SET
 set50.cpu     | steady fresh none million | SET, 50 clients              | us |    |
 set50p16.cpu  | steady fresh none million | SET, 50 clients, pipeline 16 | us |    |
 Bytes written to the disk per SET
-set50.bytes   | steady  | SET, 50 clients             | B  | <= | 450 B
-set50.bytes   | million | SET, 50 clients             | B  | <= | 950 B
+many50.bytes  | steady  | 3,000,000 SETs, 50 clients  | B  | <= | 450 B
+many50.bytes  | million | 3,000,000 SETs, 50 clients  | B  | <= | 950 B
 set1.bytes    | steady  | SET, 1 client               | B  | <= | 4900 B
+many1k.bytes  | fresh   | SET of 1 KB, 50 clients     | KB |    |
+many64k.bytes | fresh   | SET of 64 KB, 8 clients     | KB |    |
+many8m.bytes  | fresh   | SET of 8 MB, 1 client       | KB |    |
+Long values
+many1k.rate   | fresh | SET of 1 KB, 50 clients | /s | |
+many64k.rate  | fresh | SET of 64 KB, 8 clients | /s | |
+many8m.rate   | fresh | SET of 8 MB, 1 client   | /s | |
 Restart after SIGKILL
 restart.ms    | steady | until the first PING        | ms | <= | 2.5
 restart.ms    | fresh  | until the first PING        | ms |    |
+restart.ms    | million | until the first PING       | ms | <= | 1.0
+stopped.ms    | steady | the same after a clean stop | ms | <= | 1.2
 restart.rss   | steady | resident memory after it    | MB | <= | 1.0
 restart.rss   | fresh  | resident memory after it    | MB | <= | 1.0
 One client
@@ -147,10 +160,10 @@ fill_store() {
     printf '%-12s %9.0f /s, then %s MB on disk\n' "$1" "$rate" "$(megabytes "$(stored "$1")")"
 }
 
-# start_fresh, end_fresh
-start_fresh() { start_store fresh && fill fresh "$keys"; }
+# start_fresh, end_fresh STORE
+start_fresh() { start_store "$1" && fill "$1" "$keys"; }
 
-end_fresh() { stop fresh && rm -rf "$directory/fresh"; }
+end_fresh() { stop "$1" && rm -rf "${directory:?}/$1"; }
 
 keys_of() { case $1 in *million) printf 1000000 ;; *) printf '%s' "$keys" ;; esac; }
 
@@ -185,11 +198,13 @@ written() {
 steady_turn() {
     local work store
     say "turn $1 of $turns"
-    for work in $steady_works; do
+    local works=$steady_works
+    (($1 > 1)) || works+=" $first_works"
+    for work in $works; do
         for store in $(stores_of "$work" "$1"); do
-            [[ $store != fresh ]] || start_fresh
+            [[ $store != *fresh ]] || start_fresh "$store"
             case $work in
-            restart) steady_restart "$store" "$1" ;;
+            restart | stopped) steady_restart "$work" "$store" "$1" ;;
             pinned)
                 stop "$store"
                 start_store "$store" taskset -c 0
@@ -199,7 +214,7 @@ steady_turn() {
                 ;;
             *) steady_load "$work" "$store" "$1" ;;
             esac
-            [[ $store != fresh ]] || end_fresh
+            [[ $store != *fresh ]] || end_fresh "$store"
         done
     done
 }
@@ -210,14 +225,17 @@ stores_of() {
     case $1 in
     set50*) stores='redis steady fresh none redismillion million limit' ;;
     set1) stores='redis steady limit' ;;
-    get* | mixed | restart) stores='redis steady fresh' ;;
+    many50) stores='redis steady redismillion million' ;;
+    many*) stores='redisfresh fresh' ;;
+    get* | mixed) stores='redis steady fresh' ;;
+    restart) stores='redis steady fresh redismillion million' ;;
     esac
     if (($2 % 2)); then xargs -n 1 <<<"$stores"; else xargs -n 1 <<<"$stores" | tac; fi
 }
 
 # steady_load WORK STORE TURN
 steady_load() {
-    local work=$1 store=$2 client=() options requests out steal before backlog
+    local work=$1 store=$2 client=() options requests out steal before backlog bytes=64 keys=$(keys_of "$2")
     case $work in
     set50) requests=150000 options=(load --op set --clients 50) ;;
     set50p16) requests=600000 options=(load --op set --clients 50 --pipeline 16) ;;
@@ -226,6 +244,10 @@ steady_load() {
     mixed) requests=150000 options=(mixed --writes 20 --clients 50) ;;
     set1) requests=6000 options=(load --op set --clients 1) ;;
     pinned) requests=6000 options=(load --op set --clients 1) client=(taskset -c 0) ;;
+    many50) requests=$filled options=(load --op set --clients 50) ;;
+    many1k) requests=200000 options=(load --op set --clients 50) bytes=1024 ;;
+    many64k) requests=8000 options=(load --op set --clients 8) bytes=65536 keys=200 ;;
+    many8m) requests=60 options=(load --op set --clients 1) bytes=$((8 << 20)) keys=4 ;;
     esac
     requests=$((requests / share))
     [[ ${options[0]} != load ]] || options+=(--pid "${pids[$store]}")
@@ -233,13 +255,13 @@ steady_load() {
     sync
     steal=$(processor_time)
     before=$(written)
-    out=$("${client[@]}" "$programs/statebench" "${options[@]}" --socket "${sockets[$store]}" --keys "$(keys_of "$store")" \
-        --value-bytes 64 --requests "$requests" --seed "$3") || fail "no $work on $store: $(tail -n 3 "$directory/$store.log")"
+    out=$("${client[@]}" "$programs/statebench" "${options[@]}" --socket "${sockets[$store]}" --keys "$keys" \
+        --value-bytes "$bytes" --requests "$requests" --seed "$3") || fail "no $work on $store: $(tail -n 3 "$directory/$store.log")"
     keep steady steal "$(stolen_since "$steal")"
     backlog=$(backlog_of "$store")
     settle "$store"
     sync
-    keep "$work.bytes" "$store" "$(quotient $(($(written) - before)) "$requests")"
+    keep "$work.bytes" "$store" "$(quotient $(($(written) - before)) $((requests * (bytes > 64 ? 1000 : 1))))"
     keep "$work.rate" "$store" "$(value per_second <<<"$out")"
     keep "$work.p99" "$store" "$(value write_p99_us <<<"$out")"
     keep "$work.p999" "$store" "$(value write_p999_us <<<"$out")"
@@ -252,30 +274,34 @@ steady_load() {
             backlog == "" ? "" : "  not settled " backlog " MB" }' <<<"$out"
 }
 
-# steady_restart STORE TURN: of Redis once its log is rewritten; of stated as it is after writes.
+# steady_restart restart|stopped STORE TURN: of Redis once its log is rewritten; of stated as it is after writes, if it is killed.
 steady_restart() {
-    local store=$1
+    local work=$1 store=$2
     if [[ $store != fresh ]]; then
-        statebench load --socket "${sockets[$store]}" --clients 50 --pipeline 16 --keys "$keys" --value-bytes 64 \
-            --requests $((100000 / share)) --seed $((1000 + $2)) >/dev/null || fail "no load on $store"
+        statebench load --socket "${sockets[$store]}" --clients 50 --pipeline 16 --keys "$(keys_of "$store")" --value-bytes 64 \
+            --requests $((100000 / share)) --seed $((1000 + $3)) >/dev/null || fail "no load on $store"
     fi
-    if [[ $store == redis ]]; then
-        wait_for_rewrite
-        redis-cli -s "${sockets[redis]}" bgrewriteaof >/dev/null
-        wait_for_rewrite
+    if [[ $store == redis* ]]; then
+        wait_for_rewrite "$store"
+        redis-cli -s "${sockets[$store]}" bgrewriteaof >/dev/null
+        wait_for_rewrite "$store"
     fi
     settle "$store"
     sync
-    {
-        kill -KILL "${pids[$store]}"
-        wait "${pids[$store]}" || true
-    } 2>/dev/null
+    if [[ $work == stopped ]]; then
+        stop "$store"
+    else
+        {
+            kill -KILL "${pids[$store]}"
+            wait "${pids[$store]}" || true
+        } 2>/dev/null
+    fi
     start_store "$store"
-    keep restart.ms "$store" "$ready_ms"
+    keep "$work.ms" "$store" "$ready_ms"
     # Both give memory back on a timer.
     sleep 1
-    keep restart.rss "$store" "$(resident "$store")"
-    printf '%-9s %-12s %9.1f ms  %8.1f MB\n' restart "$store" "$ready_ms" "$(resident "$store")"
+    keep "$work.rss" "$store" "$(resident "$store")"
+    printf '%-9s %-12s %9.1f ms  %8.1f MB\n' "$work" "$store" "$ready_ms" "$(resident "$store")"
 }
 
 # Minutes of full load
@@ -411,7 +437,7 @@ print_steady() {
 # Where Redis itself was not the same in one turn as in another, the machine or its disk was not, and the row says little.
 print_unevenness() {
     local row
-    for row in set50.rate set50p16.rate get50.rate get50p16.rate mixed.rate set1.rate pinned.rate set50.bytes set1.bytes; do
+    for row in set50.rate set50p16.rate get50.rate get50p16.rate mixed.rate set1.rate pinned.rate set1.bytes; do
         tr ' ' '\n' <<<"${results[$row:redis]}" | grep . | sort -g |
             awk -v row="$row" -v unit="$([[ $row == *.rate ]] && printf /s || printf B)" '
                 NR == 1 { least = $1 }
@@ -429,7 +455,10 @@ print_steady_row() {
     case $store in
     redis) what='Redis' ;;
     steady) what='history full' ;;
-    fresh) what='new' ;;
+    fresh)
+        what='new'
+        [[ $1 != many* ]] || other=redisfresh
+        ;;
     none) what='no history' ;;
     million) what='1,000,000 keys' other=redismillion ;;
     esac

@@ -98,10 +98,6 @@ final class DefaultsBacking: EditableBacking, @unchecked Sendable {
         _ receive: (borrowing StoredChange) -> Void
     ) -> [String: String] { [:] }
 
-    func maintain() {}
-
-    var needsMaintenance: Bool { false }
-
     func close() {
         timer?.cancel()
         timer = nil

@@ -756,8 +756,8 @@ package final class StateLog {
 
     /// So many are prepared while segments are full soon.
     private static let spareLimit = 2
-    /// So many are kept of those that are dropped: a settle of 64 MiB drops four at once.
-    private static let droppedSpareLimit = 6
+    /// So many are kept of those that are dropped: while a slice is settled, none is.
+    private static let droppedSpareLimit = 3
 
     /// Gives up prepared files beyond those that would be prepared: nothing is written that takes them soon.
     package func takeExtraSpares() -> [LogSpare] {
@@ -870,7 +870,8 @@ package final class StateLog {
         guard !retention.isNone else { return (limit, floor(dropping: limit)) }
         let kept = indexes[reach(of: retention)...].first { $0.first > 0 }?.first ?? 1
         let wanted = max(kept - 1, floor)
-        let count = (0...limit).last { floor(dropping: $0) <= wanted } ?? 0
+        // It rises with the count.
+        let count = (0...limit).prefix { floor(dropping: $0) <= wanted }.last ?? 0
         return (count, floor(dropping: count))
     }
 

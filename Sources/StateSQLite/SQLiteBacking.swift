@@ -599,12 +599,6 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         return try settler.makingRoom(until: deadline, options.log, body)
     }
 
-    /// Does nothing: a thread settles the log.
-    public func maintain() {}
-
-    /// False.
-    public var needsMaintenance: Bool { false }
-
     /// Settles everything that is durable in the log now; only without a thread for that.
     package func settle() throws(StateError) {
         precondition(!options.settling.hasThread, "a thread settles this store")

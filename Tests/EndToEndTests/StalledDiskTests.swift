@@ -76,6 +76,7 @@ struct StalledDiskTests {
             #expect(try reader.value(for: "free/0") == [1, 2, 3])
             #expect(clock.now - start < .seconds(1))
         }
+        #expect(try late.connect().status().contains { $0.name == "unsettled_bytes" })
         // What cannot be kept is told to nobody.
         let second = try Peer(late.socketPath)
         try second.send("SET late/b 1")

@@ -84,6 +84,5 @@ final class LogBacking: Backing {
         }
     }
 
-    func maintain() {}
     func close() { state.update { ($0.log, $0.lock) = (nil, nil) } }
 }

@@ -150,8 +150,6 @@ final class PaperBacking: Backing {
         return [:]
     }
 
-    func maintain() {}
-
     func close() { end(isClean: true) }
 
     private func end(isClean: Bool) {

@@ -120,7 +120,6 @@ import Testing
                 after: Int64,
                 _ receive: (borrowing StoredChange) -> Void
             ) -> [String: String] { [:] }
-            func maintain() {}
             func close() {}
         }
         let keyspace = try LocalKeyspace(backing: Broken())

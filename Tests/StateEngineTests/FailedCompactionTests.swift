@@ -178,7 +178,6 @@ private final class CompactingHeldBacking: CompactingBacking {
     ) throws -> [String: String] {
         try held.reopen(after: revision, receive)
     }
-    func maintain() { held.maintain() }
     func close() { held.close() }
     func openHistory() throws -> any HistoryReading { throw StateError(.storage, "no history") }
     func lookForRoom() { state.update { $0.lookCount += 1 } }

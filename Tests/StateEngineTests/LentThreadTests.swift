@@ -83,16 +83,6 @@ import Testing
         #expect(!backing.reopeners.isEmpty && backing.reopeners.allSatisfy { $0 != pthread_self() })
     }
 
-    @Test func `a checkpoint is the commit thread's, and its writer does not wait for it`() throws {
-        backing.holdMaintenance()
-        held.open()
-        try keyspace.apply([.set("k", [1])])
-        #expect(backing.maintainers.isEmpty)
-        backing.openMaintenance()
-        keyspace.close()
-        #expect(backing.maintainers.count == 1 && backing.maintainers[0] != pthread_self())
-    }
-
     @Test func `a writer is not kept by what others write meanwhile`() throws {
         defer { keyspace.close() }
         held.open()
@@ -213,8 +203,6 @@ private final class ThreadNotingBacking: Backing {
         var hasOverlapped = false
         var committers: [pthread_t] = []
         var reopeners: [pthread_t] = []
-        var maintainers: [pthread_t] = []
-        var isMaintenanceHeld: Bool?
     }
 
     private let held: HeldBacking
@@ -224,13 +212,7 @@ private final class ThreadNotingBacking: Backing {
 
     var committers: [pthread_t] { calls.current.committers }
     var reopeners: [pthread_t] { calls.current.reopeners }
-    var maintainers: [pthread_t] { calls.current.maintainers }
     var hasOverlapped: Bool { calls.current.hasOverlapped }
-
-    /// From now on there is something to maintain, which waits until ``openMaintenance()``.
-    func holdMaintenance() { calls.update { $0.isMaintenanceHeld = true } }
-
-    func openMaintenance() { calls.update { $0.isMaintenanceHeld = false } }
 
     private func enter(_ note: WritableKeyPath<Calls, [pthread_t]>) {
         calls.update { calls in
@@ -261,15 +243,6 @@ private final class ThreadNotingBacking: Backing {
         enter(\.reopeners)
         defer { leave() }
         return try held.reopen(after: revision, receive)
-    }
-
-    var needsMaintenance: Bool { calls.current.isMaintenanceHeld != nil }
-
-    func maintain() {
-        guard needsMaintenance else { return }
-        _ = calls.wait { $0.isMaintenanceHeld == false }
-        enter(\.maintainers)
-        leave()
     }
 
     func close() { held.close() }

@@ -334,13 +334,13 @@ struct StateLogTests {
         }
         // The first ones are small.
         for dropped in log.drop(2) { dropped.remove(from: files) }
-        log.spareByteLimit = 4 * 48 << 10
-        #expect(try drop(4) == 2)
+        log.spareByteLimit = 2 * 48 << 10
+        #expect(try drop(2) == 0)
         log.spareByteLimit = .max
-        #expect(try drop(3) == 2)
+        #expect(try drop(3) == 1)
         #expect(log.planSpare() == nil)
         // Once little is written, it has as many as it would prepare.
-        #expect(log.takeExtraSpares().count == 4)
+        #expect(log.takeExtraSpares().count == 1)
         #expect(log.takeExtraSpares().isEmpty)
     }
 

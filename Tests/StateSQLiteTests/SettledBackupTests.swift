@@ -1,6 +1,7 @@
 import Glibc
 import StateClient
 import StateEngine
+import StateLog
 import StateSQLite
 import StateSalvage
 import StateTestSupport
@@ -94,6 +95,32 @@ struct SettledBackupTests {
         }
         #expect(refusal?.code == .conflict)
         #expect(try client.nextBackupPiece() != nil)
+    }
+
+    @Test func `a store that has to settle waits for the end of a backup`() throws {
+        var random = SplitMix(seed: Seed.base)
+        var options = SQLiteBacking.Options()
+        options.history = .keep(changes: 300)
+        options.log.segmentByteCount = 24 << 10
+        options.log.largeSegmentByteCount = 48 << 10
+        options.settling.logByteCount = 60_000
+        let backing = SQLiteBacking(directory: data, options)
+        let served = try ServedKeyspace(backing)
+        try write(served.keyspace, 200, &random)
+        let client = try Client(socket: served.socketPath)
+        let values = served.keyspace.values
+        let file = try backup(client, includingHistory: true) {
+            // Other segments begin, too.
+            while backing.status.unsettledByteCount < 90_000 {
+                try write(served.keyspace, 10, &random)
+                backing.capabilities.compaction?.lookForRoom()
+            }
+            // It is told of the limit at once, and would have ended the backup by now.
+            poll(nil, 0, 300)
+        }
+        let summary = try StoreRestore(files: [file], target: target).run()
+        #expect(summary.entryCount == values.count)
+        #expect(eventually { backing.status.unsettledByteCount < 60_000 })
     }
 
     @Test

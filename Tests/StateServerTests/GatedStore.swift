@@ -93,8 +93,6 @@ final class GatedStore: HistoryBacking {
         try store.reopen(after: revision, receive)
     }
 
-    func maintain() { store.maintain() }
-
     func close() { store.close() }
 
     func openHistory() throws -> any HistoryReading {

@@ -25,8 +25,6 @@ struct StuckCommitTests {
             _ receive: (borrowing StoredChange) -> Void
         ) throws -> [String: String] { [:] }
 
-        func maintain() {}
-
         func close() {}
     }
 

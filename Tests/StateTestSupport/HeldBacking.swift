@@ -28,7 +28,6 @@ package final class HeldBacking: Backing {
         var isReopeningHeld = false
         var isHeld: Bool
         var attemptCount = 0
-        var maintainCount = 0
         /// How often something else was asked while a commit waited: whose turn it was not.
         var overlapCount = 0
         var fileContainers: String?
@@ -108,9 +107,6 @@ package final class HeldBacking: Backing {
     /// How many commits were asked for.
     package var attemptCount: Int { state.current.attemptCount }
 
-    /// How many times there was an opportunity to tidy up.
-    package var maintainCount: Int { state.current.maintainCount }
-
     /// How often it was used by two at once.
     package var overlapCount: Int { state.current.overlapCount }
 
@@ -165,8 +161,6 @@ package final class HeldBacking: Backing {
         for change in kept where change.revision > revision { change.withStored { receive($0) } }
         return metadata
     }
-
-    package func maintain() { state.update { $0.maintainCount += 1 } }
 
     package func close() { state.update { $0.isClosed = true } }
 }

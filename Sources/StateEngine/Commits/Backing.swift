@@ -1,7 +1,7 @@
 /// Where commits are kept: the contract that storage must meet.
 ///
 /// ``load(_:)`` runs first and once. After it, calls come one at a time: each from the commit
-/// thread, but ``commit(_:)`` and ``needsMaintenance`` also from a thread that waits for its write.
+/// thread, but ``commit(_:)`` also from a thread that waits for its write.
 /// Each call sees the effects of the call before it.
 public protocol Backing: AnyObject, Sendable {
     /// Whether commits outlive the process. If not, changes are published at once.
@@ -42,13 +42,6 @@ public protocol Backing: AnyObject, Sendable {
         _ receive: (borrowing StoredChange) -> Void
     ) throws -> [String: String]
 
-    /// Periodic work after the replies to a commit were sent.
-    func maintain()
-
-    /// Whether ``maintain()`` has anything to do. Asked after each commit of a thread that waits
-    /// for it, which leaves the work to the commit thread. True by default.
-    var needsMaintenance: Bool { get }
-
     /// Closes cleanly: no commit needs recovery afterwards.
     func close()
 }
@@ -56,9 +49,6 @@ public protocol Backing: AnyObject, Sendable {
 extension Backing {
     /// No optional abilities.
     public var capabilities: BackingCapabilities { BackingCapabilities() }
-
-    /// True: ``maintain()`` itself checks whether there is work.
-    public var needsMaintenance: Bool { true }
 }
 
 /// What a backing can do besides keeping commits.

@@ -49,7 +49,6 @@ extension CommitQueue {
         } catch {
             fail(&compaction, error)
         }
-        backing.maintain()
     }
 
     private func takeRequests(_ compaction: inout Compaction) {

@@ -22,12 +22,10 @@ extension CommitQueue {
         let count = batch.transactionCount
         let finished = commit(batch)
         if case .failed = finished { noteFailed(count) }
-        let maintains = backing.needsMaintenance
         let shortage = capabilities.compaction?.shortage
-        // Order matters: the next commit begins, then the answers are sent, then comes maintenance.
+        // Order matters: the next commit begins, then the answers are sent.
         _ = answer(finished)
         answer(shortage)
-        if maintains { submit(.maintain) }
     }
 
     /// 4 MiB: at most so much is lost in a crash, whatever the rules say.

@@ -34,17 +34,14 @@ extension CommitQueue {
                 let start = clinux_monotonic_nanoseconds()
                 let count = batch.transactionCount
                 let finished = commit(batch)
-                // Order matters: the replies go before maintenance.
+                // Order matters: the replies go before compaction.
                 let waiting = answer(finished)
                 switch finished {
                 case .committed:
                     let end = clinux_monotonic_nanoseconds()
                     pace = Pace(after: count, waiting: waiting, took: end - start, at: end)
-                    backing.maintain()
                     compactBetweenCommits(&compaction, after: end - start)
-                case .failed(_, let error):
-                    noteFailed(count)
-                    if !error.isOutcomeUnknown { backing.maintain() }
+                case .failed: noteFailed(count)
                 case .edited, .reopened, .unopened, .raised, .compacted, .room, .stored, .deferral:
                     break
                 }
@@ -83,10 +80,6 @@ extension CommitQueue {
     ) {
         switch work {
         case .reopen: reopen(&compaction)
-        case .maintain:
-            backing.maintain()
-            lookForCompaction(&compaction)
-            compaction.quietAt = clinux_monotonic_nanoseconds() + CommitQueue.quietTime
         case .notify: state.withLock { $0.notify }()
         case .reserve: reserveRevisionsNow(&raising)
         case .run(let body): body(true)

@@ -9,7 +9,7 @@ import Synchronization
 /// One thread at a time uses the backing. If the commit thread is idle, a writer that waits for its
 /// answer commits on its own thread what is queued: waking the commit thread and being woken by it
 /// takes half as long again as a sync. What arrives meanwhile, and everything that is not a commit
-/// (reopening the store, maintenance, edits), is left to the commit thread.
+/// (reopening the store, edits), is left to the commit thread.
 ///
 /// After a failed commit nothing more is taken until ``resume()``, because what is queued was
 /// computed on top of it. After a commit whose outcome is unknown the store is reopened first,

@@ -4,8 +4,6 @@ import CLinux
 enum CommitWork {
     /// The store is reopened, after a commit whose outcome is unknown.
     case reopen
-    /// The backing has maintenance to do, which takes time.
-    case maintain
     /// The settling thread is notified: there is something to deliver that nobody is delivering.
     case notify
     /// More revisions are reserved, at this time of the monotonic clock in nanoseconds.
@@ -26,20 +24,19 @@ enum CommitWork {
     fileprivate var urgency: Int {
         switch self {
         case .reopen: 0
-        case .maintain: 1
-        case .notify: 2
-        case .reserve: 3
-        case .run: 4
-        case .look: 5
-        case .compact: 6
-        case .stop: 7
+        case .notify: 1
+        case .reserve: 2
+        case .run: 3
+        case .look: 4
+        case .compact: 5
+        case .stop: 6
         }
     }
 
     /// Whether it may run before the effects of a failed commit are settled.
     fileprivate var isUrgent: Bool {
         switch self {
-        case .reopen, .maintain, .notify, .reserve, .stop: true
+        case .reopen, .notify, .reserve, .stop: true
         case .run, .look, .compact: false
         }
     }
@@ -48,7 +45,7 @@ enum CommitWork {
     fileprivate var letsWritersCommit: Bool {
         switch self {
         case .notify, .reserve, .compact: true
-        case .reopen, .maintain, .run, .look, .stop: false
+        case .reopen, .run, .look, .stop: false
         }
     }
 
@@ -56,7 +53,7 @@ enum CommitWork {
     fileprivate var isAwaited: Bool {
         switch self {
         case .notify, .run, .compact: true
-        case .reopen, .maintain, .reserve, .look, .stop: false
+        case .reopen, .reserve, .look, .stop: false
         }
     }
 }
@@ -119,7 +116,7 @@ struct CommitWorkList {
         let isStopping = isStopping
         let place = items.firstIndex { work in
             switch work {
-            case .reopen, .maintain, .notify: true
+            case .reopen, .notify: true
             // At the end nothing is reported any more.
             case .reserve(let time): !isStopping && time <= clinux_monotonic_nanoseconds()
             case .run, .look: !isStopping && !isHeldUp

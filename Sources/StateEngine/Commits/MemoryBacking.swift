@@ -83,12 +83,6 @@ public final class MemoryBacking: Backing, @unchecked Sendable {
         _ receive: (borrowing StoredChange) -> Void
     ) -> [String: String] { [:] }
 
-    /// Does nothing.
-    public func maintain() {}
-
-    /// False: there is nothing to maintain.
-    public var needsMaintenance: Bool { false }
-
     /// Releases the lock.
     public func close() { lock = nil }
 }

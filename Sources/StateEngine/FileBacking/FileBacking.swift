@@ -104,12 +104,6 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
         files?.watcher.setWake(wake)
     }
 
-    /// Does nothing: there is nothing to maintain.
-    public func maintain() {}
-
-    /// False: there is nothing to maintain.
-    public var needsMaintenance: Bool { false }
-
     /// Stops watching and releases the lock.
     public func close() {
         files?.watcher.stop()

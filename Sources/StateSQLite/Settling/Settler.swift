@@ -119,6 +119,8 @@ final class Settler: @unchecked Sendable {
     ///
     /// Set before it is started.
     var raise: (HistoryFloors) throws(StateError) -> Void = { _ in }
+    /// The segment that was being written when it last looked for some to drop.
+    private var lastSegment: UInt64 = 0
     /// How many bytes were settled since segments were last written again.
     private var untrimmedByteCount = 0
 
@@ -184,7 +186,10 @@ final class Settler: @unchecked Sendable {
         func rest() -> Int64? {
             tail.oldest.map { max(0, $0 + age - clinux_monotonic_nanoseconds()) }
         }
-        guard tail.unsettledByteCount >= limit || rest() == 0 else { return rest() }
+        guard tail.unsettledByteCount >= limit || rest() == 0 else {
+            if hasNewSegment { _ = removing(pausing: true) { dropIfDue() } }
+            return rest()
+        }
         // A backup that is slow must not let the log grow without end.
         let pauses = tail.unsettledByteCount < Settler.pausedShare * limit
         // If it fails, or waits for a backup, the log keeps everything meanwhile.
@@ -202,11 +207,12 @@ final class Settler: @unchecked Sendable {
     /// each time that all of it changes.
     private var limit: Int { max(options.logByteCount, Int(databaseByteCount) / 2) }
 
-    /// Gives way to those who commit and serve, unless much of the log waits, the disk is nearly full, or
-    /// somebody waits for it.
+    /// Drops what has become old meanwhile, and gives way to those who commit and serve, unless much of the
+    /// log waits, the disk is nearly full, or somebody waits for it.
     ///
     /// A thread of low priority could not be given another one without privileges.
     private func choosePace() {
+        dropIfDue()
         let isUrgent = tail.unsettledByteCount > 2 * limit || room.level < .ample
         clinux_give_way(thread.isCurrent && !isUrgent ? requests.hurry : nil)
     }
@@ -227,11 +233,31 @@ final class Settler: @unchecked Sendable {
     /// - Throws: ``StateError``; the log has everything that the database may lack.
     @discardableResult
     func settle(pausing pauses: Bool = false) throws(StateError) -> Bool {
-        let began = clinux_monotonic_nanoseconds()
+        try removing(pausing: pauses) { () throws(StateError) in try settleNow() }
+    }
+
+    /// Calls `body`, which removes rows or changes, unless a backup reads them.
+    ///
+    /// - Returns: Whether it was called.
+    private func removing<Failure: Error>(
+        pausing pauses: Bool,
+        _ body: () throws(Failure) -> Void
+    ) throws(Failure) -> Bool {
+        func isPaused() -> Bool {
+            pauses && pause.millisecondsLeft(clinux_boottime_milliseconds) > 0
+        }
+        // To count it would end the backup.
+        guard !isPaused() else { return false }
         // Order matters: a backup that begins now waits for the end, or is seen.
         pause.countRemoval()
         defer { pause.countRemoval() }
-        if pauses, pause.millisecondsLeft(clinux_boottime_milliseconds) > 0 { return false }
+        guard !isPaused() else { return false }
+        try body()
+        return true
+    }
+
+    private func settleNow() throws(StateError) {
+        let began = clinux_monotonic_nanoseconds()
         defer {
             tail.noteSettled(upTo: facts.place, at: began)
             noteStatus()
@@ -248,7 +274,6 @@ final class Settler: @unchecked Sendable {
                 $0.last = .init(time: SystemClock.wallMilliseconds(), nanoseconds: time)
             }
         }
-        return true
     }
 
     /// Takes into the status why something failed.
@@ -295,7 +320,9 @@ final class Settler: @unchecked Sendable {
         let changes = NewestChanges()
         defer { clinux_give_way(nil) }
         while facts.place < end {
-            let isAmple = look() == .ample
+            // A segment that goes is a file for commits, and room for this slice.
+            try drop()
+            look()
             choosePace()
             database = try openDatabase()
             let stretch = tail.withLog { [facts] in $0.snapshot(from: facts.place) }
@@ -308,8 +335,6 @@ final class Settler: @unchecked Sendable {
                 return max(facts.floor, $0.floor)
             }
             try write(changes.sorted(), changes.metadata, next, database)
-            // A segment that can go makes room for the next slice.
-            if !isAmple { try drop() }
         }
         try drop()
         // After many deletes the file system gets its room back, and a store that changes keeps it.
@@ -420,6 +445,17 @@ final class Settler: @unchecked Sendable {
 
     // MARK: Dropping
 
+    private var hasNewSegment: Bool { tail.withLog { $0.endPlace.segment } != lastSegment }
+
+    /// Drops segments that nobody needs any more because another one has begun: one at a time, so that each
+    /// is the next file for commits, and few wait for that.
+    private func dropIfDue() {
+        // The pages of the database are looked at between transactions.
+        guard hasNewSegment, trust.isChecked else { return }
+        lastSegment = tail.withLog { $0.endPlace.segment }
+        try? reporting { () throws(StateError) in try drop() }
+    }
+
     /// Drops the segments before the place up to which the database is durable.
     ///
     /// Order matters: the database is synced; then a segment is void, durably; then it may be used
@@ -435,10 +471,6 @@ final class Settler: @unchecked Sendable {
             }
             if let fault { throw StateError.damaged(location.database, fault) }
             trust.isChecked = true
-        }
-        if plan.floor > facts.floor, !tail.withLog({ $0.retention.isNone }) {
-            facts.floor = plan.floor
-            try trying { () throws(SQLiteFailure) in try database.write(facts) }
         }
         let segments = tail.withLog { $0.drop(plan.count) }
         untold.add([])

@@ -5,7 +5,6 @@ extension BackingContract {
         var store = try ContractStore(self)
         for number in 0..<100 {
             try store.commit([store.history.randomTransaction(number % 8 + 1)])
-            store.backing.maintain()
         }
         try store.closeAndCheck(self, judge)
     }
@@ -59,7 +58,6 @@ extension BackingContract {
         for number in 0..<commitCount {
             let key = ContractKeys.numbered(number % 7)
             try store.commit([store.history.transaction([(key, Array("\(number)".utf8))])])
-            store.backing.maintain()
         }
         try store.closeAndCheck(self, judge)
     }
