@@ -594,11 +594,11 @@ struct SettledIdentityTests {
         options.settling.hasThread = false
         let backing = SQLiteBacking(directory: data, options)
         _ = try backing.load { _ in }
-        func commit(_ revision: Int64) throws {
+        func commit(_ revision: Int64, byteCount: Int = 9_000) throws {
             let change = BuiltBatch.Change(
                 revision: revision,
                 key: [1],
-                value: [UInt8](repeating: 7, count: 9_000),
+                value: [UInt8](repeating: 7, count: byteCount),
                 created: 1
             )
             try BuiltBatch([change]).commit(to: backing)
@@ -607,7 +607,8 @@ struct SettledIdentityTests {
         try backing.settle()
         let connection = try openedDatabase()
         try execute(connection, "BEGIN; SELECT count(*) FROM newest")
-        try commit(2)
+        // More than SQLite's own log keeps.
+        try commit(2, byteCount: 1 << 20)
         #expect(throws: StateError.self) { try backing.settle() }
         #expect(backing.status.failure?.contains("the log grows until") ?? false)
         // It is there once: SQLite's own log does not grow with more.
@@ -622,6 +623,18 @@ struct SettledIdentityTests {
         try backing.settle()
         #expect(backing.status.failure == nil)
         #expect(backing.status.settledRevision == 20)
+        // A little need not be moved into the database, nor wait for a reader.
+        let reader = try openedDatabase()
+        defer { sqlite3_close(reader) }
+        try execute(reader, "BEGIN; SELECT count(*) FROM newest")
+        let database = try readFile(data + "/stated.db")
+        for revision in 21...30 as ClosedRange<Int64> {
+            try commit(revision)
+            try backing.settle()
+        }
+        #expect(backing.status.settledRevision == 30)
+        #expect(try readFile(data + "/stated.db") == database)
+        try execute(reader, "COMMIT")
         backing.close()
     }
 

@@ -14,6 +14,8 @@ package struct MemoryBound: Sendable {
     package var freeByteCount: Int { byteCount - usedByteCount }
     /// The reserve for buffers and for the next start, which needs more than a running daemon.
     package var reservedByteCount: Int { max(32 << 20, byteCount / 8) }
+    /// What work that ends soon may take: of the rest, values take the most.
+    package var spareByteCount: Int { max(0, (freeByteCount - reservedByteCount) / 4) }
     /// Whether no more values may be added.
     package var isShort: Bool { freeByteCount < reservedByteCount }
 

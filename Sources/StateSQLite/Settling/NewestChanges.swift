@@ -328,7 +328,7 @@ final class NewestChanges {
         // SQLite has long values once more while they are written, and a slice ends with a whole frame:
         // of those, less is taken at once.
         let valueByteCount = change.value?.count ?? 0
-        byteCount += valueByteCount < 1 << 20 ? valueByteCount : 3 * valueByteCount
+        if valueByteCount >= 1 << 20 { byteCount += 3 * valueByteCount }
         return NewestChange(change, checksum, in: allocate(NewestChange.byteCount(of: change)))
     }
 

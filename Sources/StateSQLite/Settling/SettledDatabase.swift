@@ -276,12 +276,17 @@ final class SettledDatabase {
     /// log, about, and at least one.
     static func count(of rows: ArraySlice<NewestChange>, upTo byteCount: Int) -> Int {
         var left = byteCount
-        // A row changes the page that it is on, and perhaps another, besides those of a long value.
         let count = rows.prefix { row in
-            left -= 2 * StoreHeader.pageByteCount + row.byteCount
+            left -= pageByteCount(of: row)
             return left >= 0
         }.count
         return max(count, min(rows.count, 1))
+    }
+
+    /// How many bytes of pages a row puts into SQLite's own log: the page that it is on, and perhaps another,
+    /// besides those of a long value.
+    static func pageByteCount(of row: NewestChange) -> Int {
+        2 * StoreHeader.pageByteCount + row.byteCount
     }
 
     /// How many rows or pages a transaction removes that may be anywhere.

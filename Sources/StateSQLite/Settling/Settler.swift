@@ -14,6 +14,9 @@ package struct SettlingOptions: Sendable {
     package var age: Int64 = 600_000_000_000
     /// How many bytes the changes of one transaction take in memory, about.
     package var sliceByteCount = 32 << 20
+    /// How many more they may take now, up to three quarters of the database's size: each transaction
+    /// writes nearly all of its pages.
+    package var spareMemory: @Sendable () -> Int = { 0 }
     /// Whether a thread does it; otherwise it is settled on demand only.
     package var hasThread = true
 }
@@ -101,6 +104,8 @@ final class Settler: @unchecked Sendable {
     /// Up to there the database is durable: the log is needed from there on.
     private var durable: LogPlace
     private var trust = Trust()
+    /// How many bytes of pages SQLite's own log may have that are not in the database.
+    private var unmovedByteCount = SettledDatabase.logByteCount
 
     /// What is known of the database since it was opened.
     private struct Trust {
@@ -206,6 +211,12 @@ final class Settler: @unchecked Sendable {
     /// The log is settled once so many of its bytes are not: so a store is written at most three times for
     /// each time that all of it changes.
     private var limit: Int { max(options.logByteCount, Int(databaseByteCount) / 2) }
+
+    private var sliceByteCount: Int {
+        let wanted = Int(databaseByteCount) / 4 * 3
+        guard wanted > options.sliceByteCount else { return options.sliceByteCount }
+        return min(wanted, options.sliceByteCount + options.spareMemory())
+    }
 
     /// Drops what has become old meanwhile, and gives way to those who commit and serve, unless much of the
     /// log waits, the disk is nearly full, or somebody waits for it.
@@ -314,7 +325,7 @@ final class Settler: @unchecked Sendable {
     private func settleDurable() throws(StateError) {
         look()
         var database = try openDatabase()
-        if facts.place != durable { try checkpoint(database) }
+        if mustCheckpoint { try checkpoint(database) }
         let end = tail.withLog { $0.syncedPlace }
         untrimmedByteCount += tail.withLog { [facts] in $0.snapshot(from: facts.place).byteCount }
         let changes = NewestChanges()
@@ -327,7 +338,7 @@ final class Settler: @unchecked Sendable {
             database = try openDatabase()
             let stretch = tail.withLog { [facts] in $0.snapshot(from: facts.place) }
             var next = facts
-            next.place = try changes.read(stretch, upTo: options.sliceByteCount)
+            next.place = try changes.read(stretch, upTo: sliceByteCount)
             next.revision = max(next.revision, changes.revision)
             // Order matters: nobody may ask for the past of a delete that is forgotten.
             next.floor = tail.withLog { [facts] in
@@ -368,8 +379,22 @@ final class Settler: @unchecked Sendable {
             }
             facts = written
             untold.add(deletes)
-            try checkpoint(database)
+            unmovedByteCount += piece.reduce(2 * StoreHeader.pageByteCount) {
+                $0 + SettledDatabase.pageByteCount(of: $1)
+            }
+            if !rest.isEmpty || mustCheckpoint { try checkpoint(database) }
         } while !rest.isEmpty
+    }
+
+    /// Whether SQLite's own log has much, or there is little room, or a segment waits to be dropped.
+    ///
+    /// The pages of a few changes may stay there: each change would be written once more.
+    private var mustCheckpoint: Bool {
+        guard facts.place != durable else { return false }
+        return unmovedByteCount >= SettledDatabase.logByteCount || room.level < .ample
+            || tail.withLog { [facts, durable] in
+                $0.planDrop(before: facts.place).count > $0.planDrop(before: durable).count
+            }
     }
 
     /// - Throws: ``StateError/Code/storage``, naming the process that reads and so keeps SQLite's own log
@@ -388,7 +413,7 @@ final class Settler: @unchecked Sendable {
                 "\(holder) reads \(location.database): the log grows until that has ended"
             )
         }
-        durable = facts.place
+        (durable, unmovedByteCount) = (facts.place, 0)
     }
 
     /// After an error of SQLite nobody can say what the database is: it is opened again.
