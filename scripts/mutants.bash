@@ -346,7 +346,7 @@ mutants=(
     "durable before told: what is not synced in the log is settled"
     "Sources/StateLog/StateLog.swift Sources/StateSQLite/Settling/Settler.swift"
     's/\[(segment, syncedEnd)\]/[(segment, end)]/; s/snapshot(start: place, end: syncedPlace/snapshot(start: place, end: endPlace/; s/let end = tail.withLog { $0.syncedPlace }/let end = tail.withLog { $0.endPlace }/; s/LogSnapshot(start: place, end: syncedPlace/LogSnapshot(start: place, end: endPlace/'
-    "STATED_TEST=1" "StateLogTests|StateSQLiteTests"
+    "STATED_TEST=1" "SettledBackupTests"
 
     "drop-unsettled"
     "durable before acknowledged: a segment goes that the database does not have"

@@ -123,6 +123,23 @@ struct SettledBackupTests {
         #expect(eventually { backing.status.unsettledByteCount < 60_000 })
     }
 
+    @Test func `durable before told: what is not synced in the log is not settled`() throws {
+        let backing = SettledStage.backing(data, .keep(changes: .max))
+        let keyspace = try LocalKeyspace(backing: backing)
+        defer { keyspace.close() }
+        keyspace.prepareToDefer()
+        try keyspace.install(rules: deferringRules("late/", every: .seconds(3_600)))
+        let stored = try keyspace.apply([.set("now", [1])])
+        let late = try keyspace.apply([.set("late/a", [1])])
+        try #require(keyspace.deferred.count == 1)
+        try backing.settle()
+        #expect((stored..<late).contains(backing.status.settledRevision))
+        // The next commit syncs both.
+        let last = try keyspace.apply([.set("now", [2])])
+        try backing.settle()
+        #expect(backing.status.settledRevision == last)
+    }
+
     @Test
     func `durable before told: what is deferred survives the end of the process, with its history`()
         throws
