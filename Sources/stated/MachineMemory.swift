@@ -30,6 +30,18 @@ enum MachineMemory {
         return bound
     }
 
+    /// What work that ends soon may take beside the values, of a limit and of what the machine has left.
+    ///
+    /// - Complexity: As ``tightest``.
+    static var spareByteCount: Int {
+        let lines = FileLocks.text(of: "/proc/meminfo").split(separator: "\n")
+        let available = lines.first { $0.hasPrefix("MemAvailable:") }.flatMap {
+            Int($0.filter(\.isNumber))
+        }
+        // It is in KiB. A machine that does not say has none to spare.
+        return min(tightest?.spareByteCount ?? .max, (available ?? 0) / 4 << 10)
+    }
+
     /// The resident memory of the process, in bytes.
     static var residentByteCount: Int { pages.resident }
 

@@ -638,6 +638,38 @@ struct SettledIdentityTests {
         backing.close()
     }
 
+    @Test(arguments: [false, true])
+    func `bounded: changes that are settled at once take more memory only where there is some`(
+        isAmple: Bool
+    ) throws {
+        let sliceCount = Observed(0)
+        var options = SQLiteBacking.Options()
+        options.settling.hasThread = false
+        options.settling.sliceByteCount = 32 << 10
+        options.settling.spareMemory = {
+            sliceCount.update { $0 += 1 }
+            return isAmple ? 1 << 30 : 0
+        }
+        let backing = SQLiteBacking(directory: data, options)
+        let keyspace = try LocalKeyspace(backing: backing)
+        defer { keyspace.close() }
+        let value = [UInt8](repeating: 7, count: 500)
+        for _ in 0..<2 {
+            for round in 0..<20 {
+                try keyspace.apply(
+                    try (0..<50).map { .set(try Key("\(round)/\($0)"), value) }
+                )
+            }
+            sliceCount.update { $0 = 0 }
+            try backing.settle()
+        }
+        // 1,000 rows of 500 bytes; it is asked before each slice.
+        #expect(
+            isAmple ? sliceCount.current <= 3 : sliceCount.current > 10,
+            "\(sliceCount.current)"
+        )
+    }
+
     /// One past the last byte of a file that is not 0.
     private func end(of path: String) throws -> Int {
         let bytes = try readFile(path)
