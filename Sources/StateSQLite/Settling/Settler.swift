@@ -535,6 +535,8 @@ final class Settler: @unchecked Sendable {
     private func trim(leastShare share: Double) throws(StateError) {
         untrimmedByteCount = 0
         guard let rules = rules.withLock({ $0 }) else { return }
+        // What was settled last may be in SQLite's own log only.
+        if durable.segment < facts.place.segment { try checkpoint(openDatabase()) }
         let (view, trim) = try tail.withView { view throws(StateError) in
             let isGoingOn = { !self.requests.isEnding.load(ordering: .relaxed) }
             return (view, try HistoryTrim(view, by: rules, while: isGoingOn))
