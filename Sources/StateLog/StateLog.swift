@@ -818,8 +818,8 @@ package final class StateLog {
     /// The floor if so many of the oldest segments are dropped.
     ///
     /// A segment's links that are not carried lead to its line or above. So from the first segment on
-    /// whose line is not below the first revision that is left, all links lead to something that is
-    /// there.
+    /// from which no line is below the first revision that is left, all links lead to something that is
+    /// there. A later line may be lower: more is kept since then.
     private func floor(dropping count: Int) -> Int64 {
         max(leastFloor, ownFloor(dropping: count))
     }
@@ -831,12 +831,9 @@ package final class StateLog {
         let indexes = indexes
         let oldest = indexes[count...].first { $0.first > 0 }?.first ?? Int64.max
         let lines = ended.map(\.segment.header.carryLine) + [header.carryLine]
-        for position in count..<lines.count where lines[position] >= oldest {
-            if let first = indexes[position...].first(where: { $0.first > 0 })?.first {
-                return first - 1
-            }
-        }
-        return indexes.map(\.last).max() ?? 0
+        let whole = lines[count...].reversed().prefix { $0 >= oldest }.count
+        let revision = indexes.suffix(whole).first { $0.first > 0 }?.first
+        return revision.map { $0 - 1 } ?? indexes.map(\.last).max() ?? 0
     }
 
     /// The oldest segment that a share of the retention reaches into.

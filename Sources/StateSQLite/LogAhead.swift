@@ -77,7 +77,10 @@ final class LogAhead: @unchecked Sendable {
     func finish(_ receive: (borrowing StoredChange) -> Void) throws(StateError) -> Rest {
         while true {
             isFull.wait()
-            for change in sorted { receive(change.row.change) }
+            for (index, change) in sorted.enumerated() {
+                if index + 8 < sorted.count { sorted[index + 8].prefetch() }
+                receive(change.row.change)
+            }
             sorted = []
             guard let result else {
                 isTaken.signal()

@@ -56,7 +56,7 @@ final class LogHistory: SettledReading {
         return isThere && isKept
     }
 
-    var settledRevision: Int64 { backing.status.settledRevision }
+    var lastRowRevision: Int64 { backing.lastRowRevision }
 
     func forEachRow(
         after key: [UInt8]?,

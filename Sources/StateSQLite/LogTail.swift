@@ -360,7 +360,9 @@ final class LogTail: @unchecked Sendable {
     func noteSettled(upTo place: LogPlace, at time: Int64) {
         lock.withLock { _ in
             let before = settled
-            (unsettled, settled) = (log.snapshot(from: place).byteCount, place)
+            // What is not synced yet is to be settled, too, and nothing says when it is synced.
+            let unsynced = gauges.unsynced.load(ordering: .relaxed)
+            (unsettled, settled) = (log.snapshot(from: place).byteCount + unsynced, place)
             if place != before { largestValues = (largestValues.since, 0) }
             since = unsettled == 0 ? nil : max(since ?? time, time)
         }

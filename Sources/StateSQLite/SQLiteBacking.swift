@@ -4,6 +4,7 @@ package import StateLog
 import StateModel
 import StatePlatform
 import StateSystem
+import Synchronization
 
 /// A store whose newest changes are in a log, and whose values up to a place of it in a database.
 ///
@@ -161,6 +162,9 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// What the store takes, what settling has done, and what holds it up.
     package var status: SettlingStatus { gauges.status.withLock { $0 } }
 
+    /// No row of the database has a change after this revision.
+    var lastRowRevision: Int64 { gauges.lastRow.load(ordering: .acquiring) }
+
     // MARK: The start
 
     /// Opens the store, makes it if it is missing, checks it, and passes on the rows in the order of keys,
@@ -209,6 +213,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         let ahead = try requireLog(files, facts) ? readAhead(files, facts) : nil
         defer { ahead?.end() }
         try readRows(database, facts, &loaded, receive)
+        gauges.lastRow.store(loaded.revision, ordering: .releasing)
         let tail =
             if let ahead {
                 try openLog(ahead, facts, &loaded, &texts, receive)

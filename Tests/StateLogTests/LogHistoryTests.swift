@@ -25,7 +25,7 @@ private final class Past {
     private(set) var highestFloor: Int64 = 0
     private var start: LogStart?
     private let age = Observed<Int64>(0)
-    private let retention: LogRetention
+    var retention: LogRetention { didSet { log.retention = retention } }
 
     var revision: Int64 { Int64(states.count - 1) }
 
@@ -263,6 +263,23 @@ struct LogHistoryTests {
         // What is kept is the retention and half of it more, about.
         #expect(past.revision - past.highestFloor >= 200)
         #expect(past.highestFloor > 1_000)
+    }
+
+    @Test(arguments: 0..<4)
+    func `every state from the floor on is there, however much is kept by turns`(seed: Int) throws {
+        func retention(_ count: Int) -> LogRetention {
+            LogRetention(changeCount: count, byteCount: 1 << 30, age: 1 << 30)
+        }
+        let past = try Past(seed: UInt64(seed) * 5 + 2, retention(600))
+        var random = SplitMix(seed: UInt64(seed))
+        for round in 0..<60 {
+            for _ in 0..<50 { try past.commit() }
+            if round % 7 == 3 { past.retention = retention(random.chance(50) ? 1_000 : 250) }
+            try past.drop()
+            let floor = past.log.floor
+            for revision in floor..<min(floor + 300, past.revision) { try past.check(at: revision) }
+        }
+        #expect(past.droppedCount > 10 && past.carriedCount > 50)
     }
 
     @Test func `a log has all of the past from where it began, whatever its first change is`()

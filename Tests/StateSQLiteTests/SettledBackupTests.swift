@@ -1,3 +1,4 @@
+import CSQLite
 import Glibc
 import StateClient
 import StateEngine
@@ -121,6 +122,93 @@ struct SettledBackupTests {
         let summary = try StoreRestore(files: [file], target: target).run()
         #expect(summary.entryCount == values.count)
         #expect(eventually { backing.status.unsettledByteCount < 60_000 })
+    }
+
+    @Test func `a settle that failed on its way takes nothing from the history of a backup`() throws
+    {
+        var random = SplitMix(seed: Seed.base)
+        let backing = SettledStage.backing(data, .keep(changes: 300))
+        let served = try ServedKeyspace(backing)
+        let keyspace = served.keyspace
+        for _ in 0..<8 {
+            try write(keyspace, 100, &random)
+            try backing.settle()
+        }
+        var reader: OpaquePointer?
+        try #require(sqlite3_open(data + "/stated.db", &reader) == SQLITE_OK)
+        let sql = "BEGIN; SELECT count(*) FROM newest"
+        try #require(sqlite3_exec(reader, sql, nil, nil, nil) == SQLITE_OK)
+        let settled = backing.status.settledRevision
+        try write(keyspace, 60, &random)
+        // More than SQLite's own log keeps.
+        try keyspace.apply([.set("big", random.bytes(1 << 20))])
+        #expect(throws: StateError.self) { try backing.settle() }
+        #expect(backing.status.settledRevision == settled)
+        sqlite3_close(reader)
+        let floor = try backing.openHistory().snapshot { $0 }
+        try #require(floor > 100 && floor < settled)
+        let (values, past) = (keyspace.values, try StoredPast(of: keyspace, from: floor))
+        let client = try Client(socket: served.socketPath)
+        let file = try backup(client, includingHistory: true) {}
+        _ = try StoreRestore(files: [file], target: target).run()
+        let new = try LocalKeyspace(backing: SettledStage.backing(target, .keep(changes: .max)))
+        defer { new.close() }
+        #expect(new.values == values)
+        #expect(try StoredPast(of: new, from: floor) == past)
+    }
+
+    @Test
+    func `a disk that is nearly full waits for the end of a backup, and a full one ends it`() throws
+    {
+        var random = SplitMix(seed: Seed.base)
+        var options = SQLiteBacking.Options()
+        options.history = .keep(changes: 600)
+        options.log.segmentByteCount = 24 << 10
+        options.log.largeSegmentByteCount = 24 << 10
+        let backing = SQLiteBacking(directory: data, options)
+        let served = try ServedKeyspace(backing)
+        let keyspace = served.keyspace
+        for _ in 0..<4 {
+            try write(keyspace, 500, &random)
+            try keyspace.compact(to: nil)
+        }
+        let floor = backing.status.floor
+        let (values, past) = (keyspace.values, try StoredPast(of: keyspace, from: floor))
+        let client = try Client(socket: served.socketPath)
+        /// What others do to the disk.
+        func take(_ byteCount: Int64) {
+            backing.reserveByteCount = byteCount
+            for _ in 0..<5 {
+                backing.capabilities.compaction?.lookForRoom()
+                poll(nil, 0, 60)
+            }
+        }
+        let available = try #require(LogDirectory.availableByteCount(of: data))
+        let file = try backup(client, includingHistory: true) { take(available / 5 * 3) }
+        #expect(backing.status.floor == floor)
+        _ = try StoreRestore(files: [file], target: target).run()
+        let new = try LocalKeyspace(backing: SettledStage.backing(target, .keep(changes: .max)))
+        defer { new.close() }
+        #expect(new.values == values)
+        #expect(try StoredPast(of: new, from: floor) == past)
+        take(0)
+        let error = #expect(throws: StateError.self) {
+            _ = try backup(client, includingHistory: true) { take(1 << 60) }
+        }
+        #expect(error?.code == .compacted)
+        #expect(backing.status.floor > floor)
+    }
+
+    @Test func `what is synced only after a settle has begun is settled by the next one`() throws {
+        var options = SQLiteBacking.Options()
+        options.settling.age = 100_000_000
+        let backing = SQLiteBacking(directory: data, options)
+        let keyspace = try LocalKeyspace(backing: backing)
+        defer { keyspace.close() }
+        keyspace.prepareToDefer()
+        try keyspace.install(rules: deferringRules("late/", every: .seconds(1)))
+        let late = try keyspace.apply([.set("late/a", [1])])
+        #expect(eventually { backing.status.settledRevision == late })
     }
 
     @Test func `durable before told: what is not synced in the log is not settled`() throws {

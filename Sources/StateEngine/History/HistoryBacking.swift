@@ -82,8 +82,8 @@ extension HistoryReading {
 ///
 /// Only inside of ``HistoryReading/snapshot(_:)``.
 package protocol SettledReading: HistoryReading {
-    /// Up to this revision the rows have the newest change of each key.
-    var settledRevision: Int64 { get }
+    /// No row has a change after this revision.
+    var lastRowRevision: Int64 { get }
 
     /// Passes the rows in the order of keys.
     ///

@@ -79,6 +79,8 @@ package struct SettlingReports: Sendable {
 /// The status of a store, which any thread may read.
 final class SettlingGauges: Sendable {
     let status = StateLock(SettlingStatus())
+    /// No row of the database has a change after this revision, also if the last attempt failed on its way.
+    let lastRow = Atomic<Int64>(0)
 }
 
 /// Puts what the log has into the database, on a thread of its own, and drops what the log then needs
@@ -345,6 +347,7 @@ final class Settler: @unchecked Sendable {
                 if $0.retention.isNone { $0.leastFloor = max($0.leastFloor, facts.revision) }
                 return max(facts.floor, $0.floor)
             }
+            gauges.lastRow.store(next.revision, ordering: .releasing)
             try write(changes.sorted(), changes.metadata, next, database)
         }
         try drop()
@@ -379,7 +382,8 @@ final class Settler: @unchecked Sendable {
             }
             facts = written
             untold.add(deletes)
-            unmovedByteCount += piece.reduce(2 * StoreHeader.pageByteCount) {
+            // The facts, and deletes that are forgotten, are on pages of their own.
+            unmovedByteCount += piece.reduce(2 * (1 + deletes.count) * StoreHeader.pageByteCount) {
                 $0 + SettledDatabase.pageByteCount(of: $1)
             }
             if !rest.isEmpty || mustCheckpoint { try checkpoint(database) }
@@ -477,8 +481,9 @@ final class Settler: @unchecked Sendable {
     private func dropIfDue() {
         // The pages of the database are looked at between transactions.
         guard hasNewSegment, trust.isChecked else { return }
-        lastSegment = tail.withLog { $0.endPlace.segment }
-        try? reporting { () throws(StateError) in try drop() }
+        let segment = tail.withLog { $0.endPlace.segment }
+        // If it fails, it is tried again, and the next settle says so.
+        if (try? drop()) != nil { lastSegment = segment }
     }
 
     /// Drops the segments before the place up to which the database is durable.
@@ -486,9 +491,9 @@ final class Settler: @unchecked Sendable {
     /// Order matters: the database is synced; then a segment is void, durably; then it may be used
     /// again.
     private func drop() throws(StateError) {
-        guard let database else { return }
-        let plan = tail.withLog { [durable] in $0.planDrop(before: durable) }
-        guard plan.count > 0 else { return }
+        guard tail.withLog({ [durable] in $0.planDrop(before: durable).count }) > 0 else { return }
+        // Once it is confirmed, what it has is durable.
+        let database = try openDatabase()
         if !trust.isChecked {
             // A count of rows does not see a damaged list of free pages, which would be written over.
             let fault = try trying { () throws(SQLiteFailure) in
@@ -497,18 +502,19 @@ final class Settler: @unchecked Sendable {
             if let fault { throw StateError.damaged(location.database, fault) }
             trust.isChecked = true
         }
-        let segments = tail.withLog { $0.drop(plan.count) }
+        let segments = tail.withLog { [durable] in $0.drop($0.planDrop(before: durable).count) }
         untold.add([])
         let hasReaders = !waitForReaders()
         for dropped in segments {
-            let byteCount = try dropped.byteCount()
             gauges.status.withLock { $0.segments.droppedCount += 1 }
             // A reader keeps a file that it has open, as long as nobody writes to it.
-            guard !hasReaders, tail.withLog({ $0.wants(spareOf: byteCount) }) else {
+            guard !hasReaders, let byteCount = try? dropped.byteCount(),
+                tail.withLog({ $0.wants(spareOf: byteCount) }),
+                let spare = try? LogSpare(dropping: dropped)
+            else {
                 dropped.remove(from: files)
                 continue
             }
-            let spare = try LogSpare(dropping: dropped)
             tail.withLog { $0.offer(spare) }
             gauges.status.withLock { $0.segments.reusedCount += 1 }
         }
@@ -699,6 +705,9 @@ final class Settler: @unchecked Sendable {
         }
         removeSpares()
         guard look() < .ample else { return }
+        // A backup goes on as long as nobody is refused.
+        let isPaused = pause.millisecondsLeft(clinux_boottime_milliseconds) > 0
+        guard room.level == .short || !isPaused else { return }
         // If it fails, it is tried again.
         try? settleForRoom()
         guard look() < .ample else { return }
@@ -723,10 +732,13 @@ final class Settler: @unchecked Sendable {
         // A little of the log is not worth a checkpoint each second.
         if look() == .short || tail.unsettledByteCount >= 1 << 20 {
             try settle()
-        } else {
-            try reporting { () throws(StateError) in try drop() }
         }
-        try reporting { () throws(StateError) in try giveBack() }
+        _ = try removing(pausing: false) { () throws(StateError) in
+            try reporting { () throws(StateError) in
+                try drop()
+                try giveBack()
+            }
+        }
     }
 
     private func removeSpares() {

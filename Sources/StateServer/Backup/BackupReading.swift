@@ -31,8 +31,8 @@ final class BackupReading: @unchecked Sendable {
     private var place: HistoryPlace
     /// The oldest state that the history has.
     private var floor: Int64 = 0
-    /// Up to here the store has rows; 0 without rows, and for a backup of changes only.
-    private var settledRevision: Int64 = 0
+    /// No row has a change after it; 0 without rows, and for a backup of changes only.
+    private var lastRowRevision: Int64 = 0
     /// The last key whose row was read, and whether all were.
     private var rows = (lastKey: nil as [UInt8]?, areRead: false)
     /// What rows up to the revision supersede, in order once it is complete; nil with history.
@@ -136,10 +136,10 @@ final class BackupReading: @unchecked Sendable {
         guard oldest <= revision else { throw BackupReading.wasCompacted }
         if since > 0, oldest > since { throw StateError.compacted(since, oldest: oldest) }
         if let settled = history as? any SettledReading {
-            guard settled.settledRevision <= revision else { throw BackupReading.wasCompacted }
+            guard settled.lastRowRevision <= revision else { throw BackupReading.wasCompacted }
             rows.areRead = since > 0
             if since == 0 {
-                (settledRevision, place) = (settled.settledRevision, .end(of: compacted))
+                (lastRowRevision, place) = (settled.lastRowRevision, .end(of: compacted))
             }
         }
         floor = compacted
@@ -223,10 +223,10 @@ final class BackupReading: @unchecked Sendable {
         return rows + writer.end(lines)
     }
 
-    /// Whether what a change superseded belongs to the state at the floor, and its row has a later
+    /// Whether what a change superseded belongs to the state at the floor, and its row may have a later
     /// change of the key.
     private func lacksRow(of previous: HistoryPlace, before revision: Int64) -> Bool {
-        includesHistory && previous.revision <= floor && revision <= settledRevision
+        includesHistory && previous.revision <= floor && revision <= lastRowRevision
     }
 
     /// Whether a later change up to the revision supersedes one.
