@@ -96,7 +96,7 @@ final class DefaultsBacking: EditableBacking, @unchecked Sendable {
     func reopen(
         after revision: Int64,
         _ receive: (borrowing StoredChange) -> Void
-    ) -> [String: String] { [:] }
+    ) -> [String: String?] { [:] }
 
     func close() {
         timer?.cancel()

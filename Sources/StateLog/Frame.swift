@@ -7,7 +7,9 @@ import StateSystem
 /// 0   length of the frame, a multiple of 8                    4 bytes
 /// 4   CRC-32C of the seed, the place, and all that follows    4
 /// 8   the same of the frame before                            4
-/// 12  kind, how many bytes fill the frame up, 0, 0            4 × 1
+/// 12  kind, how many bytes fill the frame up                  2 × 1
+/// 14  the lower half of a CRC-32C of the seed, the place and the head
+///                                                             2
 /// 16  up to where the log was durable: segment, offset        8, 8
 /// 32  milliseconds since 1970                                 8
 /// 40  contents
@@ -73,6 +75,8 @@ struct Frame: Hashable, Sendable {
         for _ in 0..<fill { bytes.append(0) }
         return bytes.withUnsafeMutableBytes { all in
             let frame = UnsafeMutableRawBufferPointer(rebasing: all[start...])
+            let headChecksum = Frame.headChecksum(of: Bytes(frame), at: place, seed: seed)
+            frame.storeBytes(of: headChecksum.littleEndian, toByteOffset: 14, as: UInt16.self)
             let checksum = Frame.checksum(of: Bytes(frame), at: place, seed: seed)
             frame.storeBytes(of: checksum.littleEndian, toByteOffset: 4, as: UInt32.self)
             return checksum
@@ -85,6 +89,18 @@ struct Frame: Hashable, Sendable {
             Bytes(rebasing: frame[8...]),
             seed: [seed, place.segment, UInt64(place.offset), length]
         )
+    }
+
+    /// Bytes of a client that look like the heads of long frames would otherwise cost a checksum of all
+    /// that follows, each: a start took minutes.
+    private static func headChecksum(of frame: Bytes, at place: LogPlace, seed: UInt64) -> UInt16 {
+        let length = UInt64(frame.loadUnaligned(as: UInt32.self).littleEndian)
+        let (kind, fill) = (UInt64(frame[12]), UInt64(frame[13]))
+        let checksum = Checksum.crc32c(
+            Bytes(rebasing: frame[16..<headByteCount]),
+            seed: [seed, place.segment, UInt64(place.offset), length << 16 | kind << 8 | fill]
+        )
+        return UInt16(truncatingIfNeeded: checksum)
     }
 
     /// A frame that was read, whose contents are borrowed.
@@ -117,11 +133,12 @@ struct Frame: Hashable, Sendable {
     }
 
     /// The length of the frame whose head may be at the start of `bytes`; nil if that is no head.
-    static func lengthInHead(_ bytes: Bytes) -> Int? {
+    static func lengthInHead(_ bytes: Bytes, at place: LogPlace, seed: UInt64) -> Int? {
         guard let length = length(bytes) else { return nil }
         let fill = Int(bytes[13])
+        let checksum = bytes.loadUnaligned(fromByteOffset: 14, as: UInt16.self).littleEndian
         guard fill < alignment, length >= headByteCount + fill, Kind(rawValue: bytes[12]) != nil,
-            bytes[14] == 0, bytes[15] == 0
+            checksum == headChecksum(of: bytes, at: place, seed: seed)
         else { return nil }
         return length
     }
@@ -133,7 +150,7 @@ struct Frame: Hashable, Sendable {
         func fixed<Value: FixedWidthInteger>(_ offset: Int, _: Value.Type) -> Value {
             Value(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: Value.self))
         }
-        guard let length = lengthInHead(bytes), length <= bytes.count,
+        guard let length = lengthInHead(bytes, at: place, seed: seed), length <= bytes.count,
             let kind = Kind(rawValue: bytes[12])
         else { return nil }
         let fill = Int(bytes[13])

@@ -34,10 +34,6 @@ package struct LogRemains {
     private var segments: [LogScan.Segment] = []
     private let start: LogPlace
 
-    /// So many bytes at most are compared with checksums in vain, so that bytes that a client has made
-    /// to look like frames do not take hours.
-    private static let vainByteLimit = 1 << 30
-
     /// Finds the segments.
     ///
     /// - Parameters:
@@ -159,7 +155,6 @@ package struct LogRemains {
         /// itself where.
         private let named: LogPlace?
         private let namedChecksum: UInt32?
-        private var vainByteCount = 0
         private(set) var end: LogPlace
         private(set) var life: LogLife?
         /// Whether its last frame says that there is another segment.
@@ -293,11 +288,7 @@ package struct LogRemains {
             let place = LogPlace(segment: segment.header.number, offset: offset)
             return bytes.withUnsafeBytes { all -> Spot? in
                 let rest = Bytes(rebasing: all[offset...])
-                guard let length = Frame.length(rest), length <= rest.count,
-                    vainByteCount < LogRemains.vainByteLimit
-                else { return nil }
                 guard let frame = Frame.read(rest, at: place, seed: segment.header.seed) else {
-                    vainByteCount += length
                     return nil
                 }
                 let start = offset + Frame.headByteCount

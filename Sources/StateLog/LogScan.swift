@@ -62,7 +62,8 @@ struct LogScan {
         var found: [Segment] = []
         for name in try LogScan.reading({ () throws(LogFileFailure) in try files.names() }).sorted()
         {
-            if let slot = Int(name.prefix { $0 != "." }) { nextSlot = max(nextSlot, slot + 1) }
+            let slot = Int(name.prefix { $0 != "." }) ?? 0
+            if slot < Int.max / 2 { nextSlot = max(nextSlot, slot + 1) }
             if name.hasSuffix(LogScan.unfinishedSuffix) { unfinished.append(name) }
             guard name.hasSuffix(LogScan.suffix) else { continue }
             let segment = try LogScan.open(name, files)

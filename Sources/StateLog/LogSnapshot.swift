@@ -92,7 +92,9 @@ struct LogWindow {
         _ body: (Frame.Found?) throws(StateError) -> Result
     ) throws(StateError) -> Result {
         try read(at: place.offset, atLeast: Frame.headByteCount)
-        let length = withBytes(from: place.offset) { Frame.lengthInHead($0) }
+        let length = withBytes(from: place.offset) {
+            Frame.lengthInHead($0, at: place, seed: part.segment.header.seed)
+        }
         guard let length, length <= part.range.upperBound - place.offset else {
             return try body(nil)
         }
@@ -107,6 +109,8 @@ struct LogWindow {
         var offset = offset
         while part.range.upperBound - offset >= Frame.alignment {
             try read(at: offset, atLeast: Frame.alignment)
+            // A daemon that goes on may have made the file shorter.
+            guard start + bytes.count - offset >= Frame.alignment else { return nil }
             let next = withBytes(from: offset) { Frame.nextStart(in: $0, from: 0) }
             offset += next
             if start + bytes.count - offset >= Frame.alignment { return offset }

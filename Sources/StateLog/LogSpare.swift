@@ -44,7 +44,7 @@ package struct LogSpare: Sendable {
                 )
                 return LogSpare(name + LogScan.suffix, file, byteCount)
             } catch {
-                try? files.remove(name + LogScan.unfinishedSuffix)
+                StateLog.remove(name, from: files)
                 throw StateError(
                     error.isNoSpace ? .noSpace : .readOnly,
                     "no file can be prepared for the log: \(error.sentence)"

@@ -39,13 +39,15 @@ struct SegmentHeader: Hashable, Sendable {
     /// Where the frames begin.
     static let byteCount = 2 * blockByteCount
     /// The format of this program, and the oldest one that it can read.
-    static let format: UInt32 = 1
+    static let format: UInt32 = 2
+    /// No release has written an older one.
+    private static let oldestFormat: UInt32 = 2
 
     private static let magic = Array("stlog\r\n\0".utf8)
     private static let codedByteCount = 100
 
     var format = SegmentHeader.format
-    var oldestReader: UInt32 = 1
+    var oldestReader: UInt32 = 2
     var epoch: Epoch
     /// ``LogLife/number`` of the life in which it was begun.
     var generation: UInt64 = 0
@@ -110,6 +112,10 @@ struct SegmentHeader: Hashable, Sendable {
         guard try reader.fixed(UInt32.self) == Checksum.crc32c(summed) else {
             throw LogDamage("has a header that is damaged")
         }
+        let offsets = [predecessor.offset, originalEnd, rewrittenEnd]
+        guard format >= SegmentHeader.oldestFormat, offsets.allSatisfy({ $0 >= 0 }), number < .max,
+            number == 0 || predecessor.segment < number
+        else { throw LogDamage("has a header that no released version writes") }
     }
 
     init(epoch: Epoch, number: UInt64) {

@@ -56,7 +56,8 @@ package struct SegmentRewrite: Sendable {
                 index: index
             )
         } catch {
-            try? files.remove(name + LogScan.unfinishedSuffix)
+            // The segment is there under its former name.
+            StateLog.remove(name, from: files)
             throw StateError(
                 error.isNoSpace ? .noSpace : .storage,
                 "a segment of the log cannot be written again: \(error.sentence)"

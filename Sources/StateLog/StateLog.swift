@@ -266,11 +266,32 @@ package final class StateLog {
         var frame = Frame(kind: kind, durable: syncedPlace, time: time, commits: encode(carryLine))
         frame.isPublished = isPublished
         while isEndNamed || isOld || !fits(frame) {
-            try takeNextSegment(for: frame.byteCount, at: time)
+            do throws(StateError) { try takeNextSegment(for: frame.byteCount, at: time) } catch {
+                // Where there is no room for another one, a segment goes on that is only old.
+                guard error.code == .noSpace, !isEndNamed, fits(frame) else { throw error }
+                break
+            }
             frame.durable = syncedPlace
             frame.commits = encode(carryLine)
         }
-        do throws(LogFileFailure) { try write(frame) } catch { try replace(after: error) }
+        let before = (end, checksum, block, index)
+        do throws(LogFileFailure) { try write(frame) } catch {
+            guard isPublished else { return try replace(after: error) }
+            // It is appended or it is not: what is appended again must not be there twice.
+            (end, checksum, block, index) = before
+            kept.removeLast()
+            writeFailure = error
+            throw StateError(
+                error.isNoSpace ? .noSpace : .readOnly,
+                "nothing was appended to the log: \(error.sentence)"
+            )
+        }
+    }
+
+    /// - Throws: ``StateError/Code/readOnly`` if nobody can say yet what the log has: see
+    ///   ``dropUnknown()``.
+    package func requireDecided() throws(StateError) {
+        guard !isBroken else { throw unknown("an earlier failure is not repaired") }
     }
 
     private func fits(_ frame: Frame) -> Bool {
@@ -279,7 +300,7 @@ package final class StateLog {
 
     /// - Throws: ``StateError/Code/readOnly`` if a failure is not repaired and cannot be.
     private func requireWhole() throws(StateError) {
-        guard !isBroken else { throw unknown("an earlier failure is not repaired") }
+        try requireDecided()
         guard let failure = writeFailure else { return }
         writeFailure = nil
         try replace(after: failure)
@@ -382,7 +403,6 @@ package final class StateLog {
     private func takeNextSegment(for frameByteCount: Int, at time: Int64) throws(StateError) {
         try syncFrames()
         let needed = SegmentHeader.byteCount + frameByteCount + SegmentIndex().closingByteCount
-        isEndNamed = true
         wasFullSoon = options.now() - begun < options.soon
         let (next, size) = try makeNext(needed)
         index.age = age
@@ -454,9 +474,12 @@ package final class StateLog {
     }
 
     /// A segment behind the present end: a prepared one, or else a small one that is made now.
+    ///
+    /// Once a header may name the end, nothing may be written behind it.
     private func makeNext(_ needed: Int) throws(StateError) -> (LogScan.Segment, Int) {
         if let spare = takeSpare(needed) {
             let header = makeHeader(after: end, checksum, carryLine: nextCarryLine)
+            isEndNamed = true
             do throws(LogFileFailure) {
                 try StateLog.write(header, to: spare.file)
                 return (
@@ -479,6 +502,7 @@ package final class StateLog {
             )
         }
         let deadline = options.now() + options.patience
+        isEndNamed = true
         while true {
             // Nobody can say what became of a file that could not be made: each has another number.
             let header = makeHeader(after: end, checksum, carryLine: nextCarryLine)
@@ -566,9 +590,16 @@ package final class StateLog {
             let file = try write(header, size, frames, files, named: name)
             return LogScan.Segment(name: name + LogScan.suffix, file: file, header: header)
         } catch {
-            try? files.remove(name + LogScan.unfinishedSuffix)
+            StateLog.remove(name, from: files)
             throw refusal(error)
         }
+    }
+
+    /// Removes a file that could not be made, under either name: whatever becomes of that, others have higher
+    /// numbers, or it is a spare.
+    static func remove(_ name: String, from files: any LogFiles) {
+        try? files.remove(name + LogScan.unfinishedSuffix)
+        try? files.remove(name + LogScan.suffix)
     }
 
     private static func refusal(_ failure: LogFileFailure) -> StateError {

@@ -149,6 +149,8 @@ final class LogTail: @unchecked Sendable {
         var limit = Int.max
         /// The bytes of the largest value, if that is long.
         var largestValue = 0
+        /// Whether ``LogTail/decideUnknown()`` decides it: otherwise it belongs to no commit.
+        var isOfCommit = false
         /// Whether somebody has seen all of it already, and nobody waits until it is durable.
         var isPublished = false
         /// The last revision of what somebody has seen already; 0 if it has nothing of that.
@@ -181,6 +183,8 @@ final class LogTail: @unchecked Sendable {
         _ appending: Appending,
         _ encode: (_ carryLine: Int64, _ appended: Int64) -> CodedCommits
     ) throws(StateError) -> Bool {
+        // Order matters: what the last commit was is known until it is decided.
+        try log.requireDecided()
         let appended = gauges.appended.load(ordering: .relaxed)
         let contents = encode(log.carryLine, appended)
         guard !contents.bytes.isEmpty else { return false }
@@ -189,7 +193,8 @@ final class LogTail: @unchecked Sendable {
         log.settlingByteCount = need.settling
         let (segment, line) = (log.endPlace.segment, log.carryLine)
         var written = contents
-        if !appending.isPublished {
+        let isDecided = appending.isOfCommit && !appending.isPublished
+        if isDecided {
             last = Last(
                 contents: contents,
                 time: appending.time,
@@ -199,7 +204,7 @@ final class LogTail: @unchecked Sendable {
         }
         try log.append(at: appending.time, isPublished: appending.isPublished) {
             if $0 != line { written = encode($0, appended) }
-            if !appending.isPublished { last.contents = written }
+            if isDecided { last.contents = written }
             return written
         }
         largestValues.since = max(largestValues.since, appending.largestValue)

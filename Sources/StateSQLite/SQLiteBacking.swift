@@ -483,6 +483,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         let time = SystemClock.wallMilliseconds()
         let carriedLimit = room.carriedByteLimit
         var appending = LogTail.Appending(time: time)
+        appending.isOfCommit = true
         (appending.isPublished, appending.lastPublished) = (
             isPublished, batch.lastPublishedRevision
         )
@@ -570,11 +571,10 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     public func reopen(
         after revision: Int64,
         _ receive: (borrowing StoredChange) -> Void
-    ) throws -> [String: String] {
+    ) throws -> [String: String?] {
         guard let tail else {
             throw StateError(.storage, "\(location.database) is not open")
         }
-        var texts: [String: String] = [:]
         let decided: (contents: [UInt8], time: Int64)?
         if loss == nil {
             decided = try makingRoom { () throws(StateError) in try tail.decideUnknown() }
@@ -583,13 +583,18 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
             if let finding = fileCheck?.files.finding { throw StateError(.storage, finding) }
             (loss, decided) = (nil, tail.lastFrame)
         }
-        guard let last = decided else { return texts }
+        guard let last = decided else { return [:] }
+        var texts: [String: String?] = [:]
         try last.contents.withUnsafeBytes { contents in
             try CommitCoder.read(contents, at: last.time) { change, _ in
                 if change.revision > revision { receive(change) }
             } metadata: { name, text in
-                texts[name] = text
+                texts[name] = .some(text)
             }
+        }
+        if let pending = texts.removeValue(forKey: Name.pendingFiles) { pendingFiles = pending }
+        for name in [Name.fileContainers, Name.floor, Name.floors] {
+            texts.removeValue(forKey: name)
         }
         return texts
     }

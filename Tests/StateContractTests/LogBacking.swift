@@ -68,7 +68,7 @@ final class LogBacking: Backing {
     func reopen(
         after revision: Int64,
         _ receive: (borrowing StoredChange) -> Void
-    ) throws -> [String: String] {
+    ) throws -> [String: String?] {
         try state.update { state in
             guard let log = state.log else { throw StateError(.storage, "the log is closed") }
             guard try log.dropUnknown() > 0 else { return [:] }

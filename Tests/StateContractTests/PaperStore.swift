@@ -142,7 +142,7 @@ final class PaperBacking: Backing {
     func reopen(
         after revision: Int64,
         _ receive: (borrowing StoredChange) -> Void
-    ) -> [String: String] {
+    ) -> [String: String?] {
         var beyond = store.contents.current.kept
         if store.fault != .reopensAll { beyond.removeAll { $0.revision <= revision } }
         if store.fault == .reopensHalf { beyond.removeLast(beyond.count / 2) }

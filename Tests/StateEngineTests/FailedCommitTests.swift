@@ -119,7 +119,7 @@ import Testing
             func reopen(
                 after: Int64,
                 _ receive: (borrowing StoredChange) -> Void
-            ) -> [String: String] { [:] }
+            ) -> [String: String?] { [:] }
             func close() {}
         }
         let keyspace = try LocalKeyspace(backing: Broken())

@@ -175,7 +175,7 @@ private final class CompactingHeldBacking: CompactingBacking {
     func reopen(
         after revision: Int64,
         _ receive: (borrowing StoredChange) -> Void
-    ) throws -> [String: String] {
+    ) throws -> [String: String?] {
         try held.reopen(after: revision, receive)
     }
     func close() { held.close() }

@@ -239,7 +239,7 @@ private final class ThreadNotingBacking: Backing {
     func reopen(
         after revision: Int64,
         _ receive: (borrowing StoredChange) -> Void
-    ) throws -> [String: String] {
+    ) throws -> [String: String?] {
         enter(\.reopeners)
         defer { leave() }
         return try held.reopen(after: revision, receive)

@@ -1,4 +1,5 @@
 import Glibc
+import StateEngine
 import StateLog
 import StateModel
 import StateTestSupport
@@ -405,6 +406,71 @@ struct StateLogTests {
             found.append(Array(contents))
         }
         #expect(found == written)
+    }
+
+    @Test func `a segment on a full disk goes on although a large one was to end early`() throws {
+        let files = SimulatedFiles(sectorByteCount: 512, seed: 4)
+        var options = Workload.options
+        options.largeSegmentByteCount = 256 << 10
+        options.soon = .max
+        let log = try StateLog(files, options) { _, _ in }
+        var revision: Int64 = 0
+        func append() throws {
+            revision += 1
+            try log.append(CodedCommits(revision, value: Array(repeating: 7, count: 900)), at: 0)
+            try log.sync()
+        }
+        for _ in 0..<40 { try append() }
+        try log.prepareSpare()
+        for _ in 0..<20 { try append() }
+        files.capacity = files.usedByteCount
+        #expect(throws: StateError.self) { try log.endLargeSegment(at: 0) }
+        for _ in 0..<40 { try append() }
+        var last: Int64 = 0
+        _ = try StateLog(files.restarted(keepsCache: false), options) { contents, time in
+            try CommitCoder.read(contents, at: time) { change, _ in last = change.revision }
+        }
+        #expect(last == revision)
+    }
+
+    @Test func `what somebody has seen is in the log once, however often its write fails`() throws {
+        let files = SimulatedFiles(sectorByteCount: 512, seed: 5)
+        let log = try StateLog(files, Workload.options) { _, _ in }
+        let seen = CodedCommits(1, value: [1])
+        files.fault = { _ in .refuses(EIO) }
+        #expect(throws: StateError.self) {
+            try log.append(at: 0, isPublished: true) { _ in seen }
+        }
+        #expect(throws: StateError.self) { try log.sync() }
+        files.fault = { _ in nil }
+        #expect(try log.dropUnknown() == 0)
+        try log.append(at: 0, isPublished: true) { _ in seen }
+        try log.append(CodedCommits(2, value: [2]), at: 0)
+        try log.sync()
+        var revisions: [Int64] = []
+        _ = try StateLog(files.restarted(keepsCache: false), Workload.options) { contents, time in
+            try CommitCoder.read(contents, at: time) { change, _ in
+                revisions.append(change.revision)
+            }
+        }
+        #expect(revisions == [1, 2])
+    }
+
+    @Test func `a file that could not be made is not left behind`() throws {
+        let files = SimulatedFiles(sectorByteCount: 512, seed: 6)
+        let log = try StateLog(files, Workload.options) { _, _ in }
+        try log.append(CodedCommits(1, value: [1]), at: 0)
+        try log.sync()
+        let before = try files.names().count
+        // Each call of making a file fails in turn, that of the directory's sync, too.
+        for failing in 1...40 {
+            let call = files.callCount + failing
+            files.fault = { $0 == call ? .refuses(EIO) : nil }
+            try? log.prepareSpare()
+            files.fault = { _ in nil }
+            for spare in log.takeSpares(keepingOne: false) { spare.remove(from: files) }
+            #expect(try files.names().count == before)
+        }
     }
 
     @Test func `a flipped bit in what was durable is damage, and never an older state`() throws {

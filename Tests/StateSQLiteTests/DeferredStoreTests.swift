@@ -63,6 +63,33 @@ struct DeferredStoreTests {
         #expect(keys.filter { $0 == "late/a" }.count == 1 && keys.last == "c")
     }
 
+    @Test func `a commit of unknown outcome takes nothing from what handlers have noted`() throws {
+        func text(_ name: String) -> String? {
+            keyspace.withCore { core in
+                var receipt = core.makeReceipt()
+                return core.metadataText(name, &receipt)
+            }
+        }
+        try asWriter { (core, cause) throws(StateError) in
+            core.begin(cause, at: 1)
+            var receipt = core.makeReceipt()
+            do throws(StateError) { try core.setMetadata("handler:a", to: "7") } catch {
+                core.rollBack()
+                throw error
+            }
+            _ = core.finish(&receipt)
+        }
+        _ = try set("a", 1)
+        files.fail(.sync, isLasting: true)
+        files.fail(.write, isLasting: true)
+        #expect(throws: StateError.self) { try set("b", 2) }
+        files.heal()
+        #expect(eventually { (try? set("c", 3)) != nil })
+        #expect(text("handler:a") == "7")
+        keyspace.close()
+        #expect(try store.contents().loaded.metadata["handler:a"] == "7")
+    }
+
     @Test func `nothing is compacted up to a change that could not be stored`() throws {
         _ = try set("a", 1)
         let stored = try set("a", 2)

@@ -89,7 +89,7 @@ final class GatedStore: HistoryBacking {
     func reopen(
         after revision: Int64,
         _ receive: (borrowing StoredChange) -> Void
-    ) throws -> [String: String] {
+    ) throws -> [String: String?] {
         try store.reopen(after: revision, receive)
     }
 

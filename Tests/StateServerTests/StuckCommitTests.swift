@@ -23,7 +23,7 @@ struct StuckCommitTests {
         func reopen(
             after revision: Int64,
             _ receive: (borrowing StoredChange) -> Void
-        ) throws -> [String: String] { [:] }
+        ) throws -> [String: String?] { [:] }
 
         func close() {}
     }

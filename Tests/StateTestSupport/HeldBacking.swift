@@ -17,6 +17,7 @@ package final class HeldBacking: Backing {
     private struct State {
         var kept: [Change]
         var metadata: [String: String] = [:]
+        var metadataEntries: [MetadataEntry] = []
         /// The commit that waits.
         var waiting: [Change]?
         /// What becomes of the next commits.
@@ -138,6 +139,7 @@ package final class HeldBacking: Backing {
             if verdict.isKept {
                 state.kept += changes
                 for entry in metadata { state.metadata[entry.name] = entry.text }
+                state.metadataEntries += metadata
             }
             state.waiting = nil
             return verdict
@@ -151,7 +153,7 @@ package final class HeldBacking: Backing {
     package func reopen(
         after revision: Int64,
         _ receive: (borrowing StoredChange) -> Void
-    ) throws -> [String: String] {
+    ) throws -> [String: String?] {
         state.update { $0.reopenCount += 1 }
         let error = state.take(seconds: 60) { state -> StateError?? in
             guard !state.isReopeningHeld else { return nil }
@@ -159,7 +161,11 @@ package final class HeldBacking: Backing {
         }
         if let error = error ?? StateError(.storage, "held for a minute") { throw error }
         for change in kept where change.revision > revision { change.withStored { receive($0) } }
-        return metadata
+        var changed: [String: String?] = [:]
+        for entry in state.current.metadataEntries where entry.revision > revision {
+            changed[entry.name] = .some(entry.text)
+        }
+        return changed
     }
 
     package func close() { state.update { $0.isClosed = true } }

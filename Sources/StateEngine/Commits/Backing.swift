@@ -33,14 +33,14 @@ public protocol Backing: AnyObject, Sendable {
     ///   - receive: Called for each change beyond it, in order of revision and ordinal; the bytes
     ///     in it are borrowed. These changes are durable and are published as the commits that they
     ///     are.
-    /// - Returns: The metadata that the store holds, by name; empty if it keeps none.
+    /// - Returns: The metadata that these commits changed, by name; nil for what they removed.
     /// - Throws: ``StateError`` if it cannot be opened or has lost durable changes; may be called
     ///   again.
     @discardableResult
     func reopen(
         after revision: Int64,
         _ receive: (borrowing StoredChange) -> Void
-    ) throws -> [String: String]
+    ) throws -> [String: String?]
 
     /// Closes cleanly: no commit needs recovery afterwards.
     func close()

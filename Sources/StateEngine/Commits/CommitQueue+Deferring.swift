@@ -102,9 +102,10 @@ extension CommitQueue {
     ///
     /// - Returns: Whether it is.
     func keepForLater(_ batch: CommitBatch, after failure: StateError) -> Bool {
-        guard case .within(let nanoseconds) = batch.storing else { return false }
+        guard case .within(let nanoseconds) = batch.storing, !failure.isOutcomeUnknown else {
+            return false
+        }
         noteDeferral(failure)
-        guard !failure.isOutcomeUnknown else { return false }
         if !keepPublished(), !append(batch) { noteShownOnly() }
         deferNow(batch, nanoseconds)
         postpone()
@@ -200,7 +201,7 @@ extension CommitQueue {
         let done = BlockingSemaphore()
         let closure = StateError(.readOnly, "the keyspace is closed")
         let (error, wakes) = state.withLock { state -> (StateError?, Bool) in
-            if state.work.isStopping { return (closure, false) }
+            if state.work.isStopping || state.refusesToStore { return (closure, false) }
             if let error = state.openingError { return (error, false) }
             state.storeRequests.append { failure in
                 outcome.withLock { $0 = failure }
@@ -217,6 +218,12 @@ extension CommitQueue {
     /// The store cannot be opened, or is closed: those who wait are answered.
     func refuseStoreRequests(_ error: StateError) {
         for request in takeStoreRequests() { request(error) }
+    }
+
+    /// Nobody waits for what is deferred any more, now or later.
+    func endStoreRequests() {
+        state.withLock { $0.refusesToStore = true }
+        refuseStoreRequests(StateError(.readOnly, "the keyspace is about to be closed"))
     }
 
     private func takeStoreRequests() -> [@Sendable (StateError?) -> Void] {

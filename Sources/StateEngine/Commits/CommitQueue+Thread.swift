@@ -138,8 +138,12 @@ extension CommitQueue {
     private func take(_ pace: Pace, _ idleness: Step, _ state: inout State) -> Step {
         state.wakingCount = 1
         if state.committer == .writer {
-            return capabilities.compaction == nil
+            let rest: Step =
+                capabilities.compaction == nil
                 ? .wait(nanoseconds: nil) : .rest(nanoseconds: 1_000_000_000)
+            // The writer may be a little longer.
+            let least = clinux_monotonic_nanoseconds() + 1_000_000
+            return state.storeAt < .max ? rest.ending(at: max(state.storeAt, least)) : rest
         }
         let step = next(pace, idleness, &state).ending(at: state.isHeldUp ? .max : state.storeAt)
         switch step {

@@ -24,7 +24,7 @@ final class CommitQueue: Sendable {
         /// Others have changed the store; nothing of the batch, if there is one, was committed.
         case edited(CommitBatch?, [OutsideChange])
         /// The store is open again, with these commits beyond those reported, and this metadata.
-        case reopened([AdoptedChange], metadata: [String: String])
+        case reopened([AdoptedChange], metadata: [String: String?])
         /// The store could not be opened; it is tried again.
         case unopened(StateError)
         /// Revisions up to this one may be published.
@@ -83,6 +83,8 @@ final class CommitQueue: Sendable {
         var storeAt = Int64.max
         /// Those who wait until they are.
         var storeRequests: [@Sendable (StateError?) -> Void] = []
+        /// Whether nobody may wait any more.
+        var refusesToStore = false
         var notify: @Sendable () -> Void = {}
 
         init(storedRevision: Int64, reservation: RevisionReservation?) {

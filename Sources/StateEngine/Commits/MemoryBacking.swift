@@ -81,7 +81,7 @@ public final class MemoryBacking: Backing, @unchecked Sendable {
     public func reopen(
         after revision: Int64,
         _ receive: (borrowing StoredChange) -> Void
-    ) -> [String: String] { [:] }
+    ) -> [String: String?] { [:] }
 
     /// Releases the lock.
     public func close() { lock = nil }

@@ -4,7 +4,8 @@
 /// A metadata entry is written by a transaction of its own, which takes a revision like any other:
 /// its reply waits for storage, and a failed commit undoes it. No row of the history has that
 /// revision; the backing makes sure that the store's revision is not below it at the next start. A
-/// backing returns what it keeps from ``Backing/load(_:)`` and ``Backing/reopen(after:_:)``.
+/// backing returns what it keeps from ``Backing/load(_:)``, and what commits that it adopts changed from
+/// ``Backing/reopen(after:_:)``.
 package struct MetadataEntry: Sendable {
     /// The transaction's revision.
     package let revision: Int64

@@ -45,16 +45,30 @@ struct MetadataTable: ~Copyable {
         }
     }
 
-    /// Replaces everything with what storage holds up to `revision`, except what was published
-    /// after `storedRevision`; nothing else may be provisional.
-    mutating func load(
-        _ stored: [String: String],
-        at revision: Int64,
-        keepingPublishedAfter storedRevision: Int64 = .max
-    ) {
-        let published = versions.filter { $1.isPublished && $1.revision > storedRevision }
+    /// Takes what storage holds up to `revision`, at the start.
+    mutating func load(_ stored: [String: String], at revision: Int64) {
         versions = stored.mapValues { Version(revision: revision, text: $0) }
-        versions.merge(published) { $1 }
+        lastChange = revision
+    }
+
+    /// Takes what commits up to `revision` changed that were undone and are in storage; nothing may be
+    /// provisional.
+    ///
+    /// - Parameters:
+    ///   - changed: By name; nil for what was removed.
+    ///   - revision: That of the last commit.
+    ///   - storedRevision: What was published after that is newer.
+    mutating func adopt(
+        _ changed: [String: String?],
+        at revision: Int64,
+        keepingPublishedAfter storedRevision: Int64
+    ) {
+        for (name, text) in changed {
+            if let known = versions[name], known.isPublished, known.revision > storedRevision {
+                continue
+            }
+            versions[name] = text.map { Version(revision: revision, text: $0) }
+        }
         lastChange = revision
     }
 

@@ -71,7 +71,7 @@ extension FileBacking {
     public func reopen(
         after revision: Int64,
         _ receive: (borrowing StoredChange) -> Void
-    ) throws -> [String: String] {
+    ) throws -> [String: String?] {
         guard let files, let commit = unfinished else {
             throw StateError(.storage, "\(directory) is not open")
         }

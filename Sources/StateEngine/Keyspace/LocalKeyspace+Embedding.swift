@@ -37,6 +37,10 @@ extension LocalKeyspace {
     /// - Throws: The error of storage.
     package func waitForDeferred() throws(StateError) { try queue.waitForDeferred() }
 
+    /// Has ``waitForDeferred()`` throw from now on, for those that wait already, too: the thread that settles
+    /// is about to join them.
+    package func endWaitsForDeferred() { queue.endStoreRequests() }
+
     /// At most so many bytes of keys and values may be published and not stored.
     package func setDeferredByteLimit(_ limit: Int) {
         queue.deferredByteLimit.store(limit, ordering: .relaxed)

@@ -19,7 +19,7 @@ extension LocalKeyspace {
 
     func settleReopening(
         _ changes: [AdoptedChange],
-        _ metadata: [String: String],
+        _ metadata: [String: String?],
         in core: KeyspaceCore
     ) -> Outcome {
         // After a failed piece of compaction nothing was in doubt, and there may be provisional
@@ -29,7 +29,7 @@ extension LocalKeyspace {
         queue.resume()
         core.pending.release(through: core.revisions.durable)
         if !core.metadata.isNewer(than: core.revisions.durable) {
-            core.metadata.load(
+            core.metadata.adopt(
                 metadata,
                 at: core.revisions.durable,
                 keepingPublishedAfter: core.revisions.stored

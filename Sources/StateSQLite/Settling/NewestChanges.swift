@@ -211,16 +211,23 @@ final class NewestChanges {
 
     /// Reads a stretch in place of what it has, until its changes take about so many bytes of memory.
     ///
+    /// Changes up to a revision are left out: frames that were written again after a failed sync may be
+    /// settled already.
+    ///
     /// - Returns: The place behind what was read.
     /// - Throws: As ``LogSnapshot/read(while:_:)``.
-    func read(_ stretch: LogSnapshot, upTo limit: Int) throws(StateError) -> LogPlace {
+    func read(
+        _ stretch: LogSnapshot,
+        after revision: Int64,
+        upTo limit: Int
+    ) throws(StateError) -> LogPlace {
         removeAll()
         return try stretch.read(
             while: {
                 byteCount < limit && readByteCount < NewestChanges.repeatCount * limit
             },
             { (frame, time) throws(LogDamage) in
-                try take(frame, at: time, comparingRows: false)
+                try take(frame, at: time, after: revision, comparingRows: false)
                 clinux_let_others_run()
             }
         )
@@ -237,7 +244,7 @@ final class NewestChanges {
     func take(
         _ frame: Bytes,
         at time: Int64,
-        after settled: Int64 = 0,
+        after settled: Int64,
         comparingRows comparesRows: Bool
     ) throws(LogDamage) {
         readByteCount += frame.count

@@ -317,11 +317,14 @@ final class Settler: @unchecked Sendable {
             guard isAmple, hasRules || log.hasUnwantedChanges else { return }
             try log.endSegment(at: SystemClock.wallMilliseconds())
         }
-        guard try settle(pausing: true) else {
+        let isDone = try removing(pausing: true) { () throws(StateError) in
+            try settleNow()
+            if hasRules { try trim(leastShare: 0) }
+        }
+        guard isDone else {
             let milliseconds = pause.millisecondsLeft(clinux_boottime_milliseconds)
             throw CompactionPause.refusal(endingIn: milliseconds)
         }
-        if hasRules { try trim(leastShare: 0) }
     }
 
     private func settleDurable() throws(StateError) {
@@ -340,7 +343,7 @@ final class Settler: @unchecked Sendable {
             database = try openDatabase()
             let stretch = tail.withLog { [facts] in $0.snapshot(from: facts.place) }
             var next = facts
-            next.place = try changes.read(stretch, upTo: sliceByteCount)
+            next.place = try changes.read(stretch, after: facts.revision, upTo: sliceByteCount)
             next.revision = max(next.revision, changes.revision)
             // Order matters: nobody may ask for the past of a delete that is forgotten.
             next.floor = tail.withLog { [facts] in
@@ -820,6 +823,8 @@ final class Settler: @unchecked Sendable {
         for spare in tail.withLog({ $0.takeSpares(keepingOne: true) }) { spare.remove(from: files) }
         tail.withLogAlone { try? $0.endLargeSegment(at: time) }
         database?.syncSeldom()
+        // What is appended later than that would not be settled.
+        try tail.withLogAlone { (log) throws(StateError) in try log.sync() }
         try settle()
         let life = LogLife(number: facts.life.number + 1, before: facts.life.number)
         try tail.withLogAlone { (log) throws(StateError) in

@@ -25,6 +25,8 @@ extension Server {
             takeStoppingTurn()
         }
         for connection in Array(registry.connections) { end(connection) }
+        // A read may wait for a commit that nobody settles any more.
+        keyspace.endWaitsForDeferred()
         history.stop()
         services.configuration.reloader?.stop()
     }
