@@ -352,7 +352,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
             files,
             from: LogStart(epoch: facts.log, place: facts.place),
             after: facts.revision,
-            upTo: options.settling.sliceByteCount
+            upTo: options.settling.sliceByteCount(fileByteCount(location.database) ?? 0)
         )
     }
 

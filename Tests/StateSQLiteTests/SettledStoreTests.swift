@@ -638,6 +638,26 @@ struct SettledIdentityTests {
         backing.close()
     }
 
+    @Test func `bounded: what a settle has moved is not left in SQLite's own log`() throws {
+        var options = SQLiteBacking.Options()
+        options.settling.hasThread = false
+        let backing = SQLiteBacking(directory: data, options)
+        _ = try backing.load { _ in }
+        for revision in 1...8 as ClosedRange<Int64> {
+            let change = BuiltBatch.Change(
+                revision: revision,
+                key: [UInt8(revision)],
+                value: [UInt8](repeating: 7, count: 1 << 20),
+                created: revision
+            )
+            try BuiltBatch([change]).commit(to: backing)
+        }
+        try backing.settle()
+        #expect(try readFile(data + "/stated.db").count > 8 << 20)
+        #expect(try readFile(data + "/stated.db-wal").count <= 1 << 20)
+        backing.close()
+    }
+
     @Test(arguments: [false, true])
     func `bounded: changes that are settled at once take more memory only where there is some`(
         isAmple: Bool

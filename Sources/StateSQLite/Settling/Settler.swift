@@ -19,6 +19,13 @@ package struct SettlingOptions: Sendable {
     package var spareMemory: @Sendable () -> Int = { 0 }
     /// Whether a thread does it; otherwise it is settled on demand only.
     package var hasThread = true
+
+    /// How many bytes changes may take at once, of a database of so many.
+    func sliceByteCount(_ databaseByteCount: Int64) -> Int {
+        let wanted = Int(clamping: databaseByteCount) / 4 * 3
+        guard wanted > sliceByteCount else { return sliceByteCount }
+        return min(wanted, sliceByteCount + spareMemory())
+    }
 }
 
 /// What a settled store takes on its disks, and what its settler has done since the start.
@@ -214,12 +221,6 @@ final class Settler: @unchecked Sendable {
     /// each time that all of it changes.
     private var limit: Int { max(options.logByteCount, Int(databaseByteCount) / 2) }
 
-    private var sliceByteCount: Int {
-        let wanted = Int(databaseByteCount) / 4 * 3
-        guard wanted > options.sliceByteCount else { return options.sliceByteCount }
-        return min(wanted, options.sliceByteCount + options.spareMemory())
-    }
-
     /// Drops what has become old meanwhile, and gives way to those who commit and serve, unless much of the
     /// log waits, the disk is nearly full, or somebody waits for it.
     ///
@@ -343,7 +344,8 @@ final class Settler: @unchecked Sendable {
             database = try openDatabase()
             let stretch = tail.withLog { [facts] in $0.snapshot(from: facts.place) }
             var next = facts
-            next.place = try changes.read(stretch, after: facts.revision, upTo: sliceByteCount)
+            let limit = options.sliceByteCount(databaseByteCount)
+            next.place = try changes.read(stretch, after: facts.revision, upTo: limit)
             next.revision = max(next.revision, changes.revision)
             // Order matters: nobody may ask for the past of a delete that is forgotten.
             next.floor = tail.withLog { [facts] in
@@ -358,6 +360,8 @@ final class Settler: @unchecked Sendable {
         let freeByteCount = (try? database.freeByteCount()) ?? 0
         let isHalfFree = freeByteCount > (fileByteCount(location.database) ?? 0) / 2
         if isHalfFree, freeByteCount > 1 << 20 { try giveBack() }
+        // If it fails, everything is settled nevertheless.
+        try? cutLog(database)
         guard rules.withLock({ $0 }) != nil, look() == .ample else { return }
         if untrimmedByteCount > max(options.logByteCount, tail.byteCount / 4) {
             try trim(leastShare: 0.75)
@@ -762,11 +766,18 @@ final class Settler: @unchecked Sendable {
             try trying { () throws(SQLiteFailure) in try database.giveBack() }
         }
         while try giveSome() { try checkpoint(database) }
-        // Any transaction begins SQLite's log anew, and cuts it.
-        if fileByteCount(location.log) ?? 0 > 2 * SettledDatabase.logByteCount {
-            try trying { [facts] () throws(SQLiteFailure) in try database.write(facts) }
-            try checkpoint(database)
-        }
+        try cutLog(database)
+    }
+
+    /// Gives the rest of SQLite's own log back, once all of it is in the database: the start after a crash
+    /// would read it.
+    private func cutLog(_ database: SettledDatabase) throws(StateError) {
+        guard durable == facts.place,
+            fileByteCount(location.log) ?? 0 > 2 * SettledDatabase.logByteCount
+        else { return }
+        // Any transaction begins it anew, and cuts it.
+        try trying { [facts] () throws(SQLiteFailure) in try database.write(facts) }
+        try checkpoint(database)
     }
 
     /// Brings the status up to date.
