@@ -92,7 +92,7 @@ final class UndoSteps {
 }
 
 struct IsolationTests {
-    @Test(.timeLimit(.minutes(1))) func `an observer has the old values, for undo`() async {
+    @Test(.timeLimit(.minutes(15))) func `an observer has the old values, for undo`() async {
         let text = MonitoredState("", key: "text")
         let steps = UndoSteps(of: text)
         for letters in ["a", "ab"] {
