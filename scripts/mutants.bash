@@ -360,10 +360,10 @@ mutants=(
     's/let whole = lines\[count...\].*/let whole = lines[count...].firstIndex { $0 >= oldest }.map { lines.count - $0 } ?? 0/'
     "STATED_TEST=1" "LogHistoryTests"
 
-    "room-silent"
-    "a gap is never silent: on a full disk a segment goes that a backup reads"
+    "room-under-backup"
+    "a backup goes on as long as nobody is refused: a disk that is nearly full ends it"
     "Sources/StateSQLite/Settling/Settler.swift"
-    's/_ = try removing(pausing: false) { () throws(StateError) in/do {/'
+    's/guard room.level == .short || !isPaused else { return }/_ = isPaused/'
     "STATED_TEST=1" "SettledBackupTests"
 
     "stale-last-row"
