@@ -177,7 +177,7 @@ mutants=(
     "log-believed"
     "durable before acknowledged: a start believes what the page cache has of the end of the log"
     "Sources/StateLog/StateLog.swift"
-    's/^        try repairEnd()$/        noteSynced()/'
+    's/^        try repairEnd()$/        noteSynced(upTo: end)/'
     "STATED_TEST=1" "StateLogTests"
 
     "log-not-carried"
