@@ -224,14 +224,22 @@ package final class StateLog {
         frame.isPublished = true
         guard !isBroken, writeFailure == nil, !isEndNamed, !isOld, line == carryLine, fits(frame)
         else { return false }
+        return writeWhole(frame) == nil
+    }
+
+    /// Writes a frame that somebody has seen: it is appended, or it is not, as what is appended again must not
+    /// be there twice.
+    ///
+    /// - Returns: Why it is not; ``requireWhole()`` mends that.
+    private func writeWhole(_ frame: Frame) -> LogFileFailure? {
         let before = (end, checksum, block, index)
         do throws(LogFileFailure) { try write(frame) } catch {
             (end, checksum, block, index) = before
             kept.removeLast()
             writeFailure = error
-            return false
+            return error
         }
-        return true
+        return nil
     }
 
     /// The same with contents that depend on the ``carryLine`` of the segment where the frame goes:
@@ -274,18 +282,15 @@ package final class StateLog {
             frame.durable = syncedPlace
             frame.commits = encode(carryLine)
         }
-        let before = (end, checksum, block, index)
-        do throws(LogFileFailure) { try write(frame) } catch {
-            guard isPublished else { return try replace(after: error) }
-            // It is appended or it is not: what is appended again must not be there twice.
-            (end, checksum, block, index) = before
-            kept.removeLast()
-            writeFailure = error
-            throw StateError(
-                error.isNoSpace ? .noSpace : .readOnly,
-                "nothing was appended to the log: \(error.sentence)"
-            )
+        guard isPublished else {
+            do throws(LogFileFailure) { try write(frame) } catch { try replace(after: error) }
+            return
         }
+        guard let failure = writeWhole(frame) else { return }
+        throw StateError(
+            failure.isNoSpace ? .noSpace : .readOnly,
+            "nothing was appended to the log: \(failure.sentence)"
+        )
     }
 
     /// - Throws: ``StateError/Code/readOnly`` if nobody can say yet what the log has: see

@@ -34,19 +34,8 @@ enum MachineMemory {
     ///
     /// - Complexity: As ``tightest``.
     static var spareByteCount: Int {
-        min(tightest?.spareByteCount ?? .max, machine.spareByteCount)
-    }
-
-    /// What the machine has left; nothing if it does not say.
-    private static var machine: MemoryBound {
-        let lines = FileLocks.text(of: "/proc/meminfo").split(separator: "\n")
-        func byteCount(_ name: String) -> Int {
-            let line = lines.first { $0.hasPrefix(name) }
-            let kibibytes = line.flatMap { Int($0.filter(\.isNumber)) } ?? 0
-            return kibibytes << 10
-        }
-        let (total, available) = (byteCount("MemTotal:"), byteCount("MemAvailable:"))
-        return MemoryBound(name: "/proc", byteCount: total, usedByteCount: total - available)
+        let machine = MemoryBound(meminfo: FileLocks.text(of: "/proc/meminfo"))
+        return min(tightest?.spareByteCount ?? .max, machine.spareByteCount)
     }
 
     /// The resident memory of the process, in bytes.

@@ -245,6 +245,22 @@ struct DeferralTests {
         try stage.keyspace.waitForDeferred()
     }
 
+    @Test func `whoever waits for storage that has failed can be sent away at the end`() throws {
+        try write("late/a", "1")
+        try settleDeferred()
+        stage.backing.fail(StateError(.noSpace, "disk full"))
+        try stage.set("b", "2")
+        stage.keyspace.publish()
+        let keyspace = stage.keyspace
+        // Nobody settles the failure, so nothing is committed.
+        try #require(eventually { stage.backing.attemptCount == 1 })
+        onThreads(2) { number in
+            guard number == 0 else { return keyspace.endWaitsForDeferred() }
+            #expect(throws: StateError.self) { try keyspace.waitForDeferred() }
+        }
+        try stage.settle()
+    }
+
     @Test func `what a crash has lost is known by its revisions`() throws {
         let directory = try TemporaryDirectory()
         let file = MemoryKeysFile(path: directory.path(of: "memory.patterns"))

@@ -266,7 +266,9 @@ struct LogHistoryTests {
     }
 
     @Test(arguments: 0..<4)
-    func `every state from the floor on is there, however much is kept by turns`(seed: Int) throws {
+    func `a gap is never silent: every state from the floor on is there, however much is kept`(
+        seed: Int
+    ) throws {
         func retention(_ count: Int) -> LogRetention {
             LogRetention(changeCount: count, byteCount: 1 << 30, age: 1 << 30)
         }

@@ -63,7 +63,11 @@ struct DeferredStoreTests {
         #expect(keys.filter { $0 == "late/a" }.count == 1 && keys.last == "c")
     }
 
-    @Test func `a commit of unknown outcome takes nothing from what handlers have noted`() throws {
+    @Test
+    func
+        `durable before acknowledged: a commit of unknown outcome takes nothing from what handlers have noted`()
+        throws
+    {
         func text(_ name: String) -> String? {
             keyspace.withCore { core in
                 var receipt = core.makeReceipt()

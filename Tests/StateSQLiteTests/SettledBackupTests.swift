@@ -124,7 +124,9 @@ struct SettledBackupTests {
         #expect(eventually { backing.status.unsettledByteCount < 60_000 })
     }
 
-    @Test func `a settle that failed on its way takes nothing from the history of a backup`() throws
+    @Test
+    func `a gap is never silent: a settle that failed takes nothing from the history of a backup`()
+        throws
     {
         var random = SplitMix(seed: Seed.base)
         let backing = SettledStage.backing(data, .keep(changes: 300))

@@ -32,6 +32,13 @@ struct MemoryScheduleTests {
         #expect(used <= byteCount - reserved + reserved / 16)
     }
 
+    @Test func `bounded: work beside the values may take a quarter of what a machine has to spare`()
+    {
+        let text = "MemTotal:        8388608 kB\nMemFree:  1 kB\nMemAvailable:    4194304 kB\n"
+        #expect(MemoryBound(meminfo: text).spareByteCount == ((4 << 30) - (1 << 30)) / 4)
+        #expect(MemoryBound(meminfo: "").spareByteCount == 0)
+    }
+
     @Test
     func `values that are set are no reason to look while none is taken, or nothing bounds them`() {
         var schedule = MemorySchedule()

@@ -16,8 +16,7 @@ package final class HeldBacking: Backing {
 
     private struct State {
         var kept: [Change]
-        var metadata: [String: String] = [:]
-        var metadataEntries: [MetadataEntry] = []
+        var metadata: [MetadataEntry] = []
         /// The commit that waits.
         var waiting: [Change]?
         /// What becomes of the next commits.
@@ -103,7 +102,9 @@ package final class HeldBacking: Backing {
     package var kept: [Change] { state.current.kept }
 
     /// The notes that were committed.
-    package var metadata: [String: String] { state.current.metadata }
+    package var metadata: [String: String] {
+        state.current.metadata.reduce(into: [:]) { $0[$1.name] = $1.text }
+    }
 
     /// How many commits were asked for.
     package var attemptCount: Int { state.current.attemptCount }
@@ -138,8 +139,7 @@ package final class HeldBacking: Backing {
                 ? Verdict(error: nil, isKept: true) : state.verdicts.removeFirst()
             if verdict.isKept {
                 state.kept += changes
-                for entry in metadata { state.metadata[entry.name] = entry.text }
-                state.metadataEntries += metadata
+                state.metadata += metadata
             }
             state.waiting = nil
             return verdict
@@ -162,7 +162,7 @@ package final class HeldBacking: Backing {
         if let error = error ?? StateError(.storage, "held for a minute") { throw error }
         for change in kept where change.revision > revision { change.withStored { receive($0) } }
         var changed: [String: String?] = [:]
-        for entry in state.current.metadataEntries where entry.revision > revision {
+        for entry in state.current.metadata where entry.revision > revision {
             changed[entry.name] = .some(entry.text)
         }
         return changed

@@ -223,7 +223,7 @@ extension CommitQueue {
     /// Nobody waits for what is deferred any more, now or later.
     func endStoreRequests() {
         state.withLock { $0.refusesToStore = true }
-        refuseStoreRequests(StateError(.readOnly, "the keyspace is about to be closed"))
+        refuseStoreRequests(StateError(.readOnly, "the keyspace is closed"))
     }
 
     private func takeStoreRequests() -> [@Sendable (StateError?) -> Void] {

@@ -11,6 +11,20 @@ package struct MemoryBound: Sendable {
         (self.name, self.byteCount, self.usedByteCount) = (name, byteCount, usedByteCount)
     }
 
+    /// What a machine has left; nothing if it does not say.
+    ///
+    /// - Parameter meminfo: The text of `/proc/meminfo` (proc_meminfo(5)).
+    package init(meminfo: String) {
+        let lines = meminfo.split(separator: "\n")
+        func byteCount(_ name: String) -> Int {
+            let line = lines.first { $0.hasPrefix(name) }
+            let kibibytes = line.flatMap { Int($0.filter { $0.isNumber }) } ?? 0
+            return kibibytes << 10
+        }
+        let (total, available) = (byteCount("MemTotal:"), byteCount("MemAvailable:"))
+        self.init(name: "/proc/meminfo", byteCount: total, usedByteCount: total - available)
+    }
+
     package var freeByteCount: Int { byteCount - usedByteCount }
     /// The reserve for buffers and for the next start, which needs more than a running daemon.
     package var reservedByteCount: Int { max(32 << 20, byteCount / 8) }

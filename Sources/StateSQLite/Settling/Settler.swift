@@ -498,7 +498,8 @@ final class Settler: @unchecked Sendable {
     /// Order matters: the database is synced; then a segment is void, durably; then it may be used
     /// again.
     private func drop() throws(StateError) {
-        guard tail.withLog({ [durable] in $0.planDrop(before: durable).count }) > 0 else { return }
+        let count = tail.withLog { [durable] in $0.planDrop(before: durable).count }
+        guard count > 0 else { return }
         // Once it is confirmed, what it has is durable.
         let database = try openDatabase()
         if !trust.isChecked {
@@ -509,7 +510,7 @@ final class Settler: @unchecked Sendable {
             if let fault { throw StateError.damaged(location.database, fault) }
             trust.isChecked = true
         }
-        let segments = tail.withLog { [durable] in $0.drop($0.planDrop(before: durable).count) }
+        let segments = tail.withLog { $0.drop(count) }
         untold.add([])
         let hasReaders = !waitForReaders()
         for dropped in segments {
