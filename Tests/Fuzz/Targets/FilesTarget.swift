@@ -60,7 +60,7 @@ enum FilesTarget {
     ) throws {
         let root = "a/b/c/d/"
         guard kind < 4 else {
-            try place.write(journal(content), to: root + ".stated/journal")
+            try write(journal(content), to: root + ".stated/journal", in: place)
             return
         }
         let names = name.split(separator: UInt8(ascii: "/"))
@@ -75,11 +75,21 @@ enum FilesTarget {
         }
         path += String(decoding: last.prefix(80), as: UTF8.self)
         switch kind {
-        case 0: _ = try? place.write(content, to: path)
+        case 0: try? write(content, to: path, in: place)
         case 1: mkdir(place.path(of: path), 0o700)
         case 2: symlink(String(decoding: content, as: UTF8.self), place.path(of: path))
         default: mkfifo(place.path(of: path), 0o600)
         }
+    }
+
+    /// In place of what has this name: to open a pipe that nobody reads would wait for ever.
+    private static func write(
+        _ content: [UInt8],
+        to path: String,
+        in place: TemporaryDirectory
+    ) throws {
+        unlink(place.path(of: path))
+        try place.write(content, to: path)
     }
 
     private static func journal(_ steps: [UInt8]) -> [UInt8] {
