@@ -8,13 +8,13 @@ import Synchronization
 
 /// When and how a log is settled.
 package struct SettlingOptions: Sendable {
-    /// It is settled once it has so many bytes more than the database, or half the database's.
+    /// It is settled once it has so many bytes more than the database, or three quarters of the database's.
     package var logByteCount = 64 << 20
     /// It is settled once the oldest change that is not settled has this age, in nanoseconds.
     package var age: Int64 = 600_000_000_000
     /// How many bytes the changes of one transaction take in memory, about.
     package var sliceByteCount = 32 << 20
-    /// How many more they may take now, up to three quarters of the database's size: each transaction
+    /// How many more they may take now, up to the size of the database: each transaction
     /// writes nearly all of its pages.
     package var spareMemory: @Sendable () -> Int = { 0 }
     /// Whether a thread does it; otherwise it is settled on demand only.
@@ -22,7 +22,7 @@ package struct SettlingOptions: Sendable {
 
     /// How many bytes changes may take at once, of a database of so many.
     func sliceByteCount(_ databaseByteCount: Int64) -> Int {
-        let wanted = Int(clamping: databaseByteCount) / 4 * 3
+        let wanted = Int(clamping: databaseByteCount)
         guard wanted > sliceByteCount else { return sliceByteCount }
         return min(wanted, sliceByteCount + spareMemory())
     }
@@ -217,9 +217,9 @@ final class Settler: @unchecked Sendable {
 
     private var databaseByteCount: Int64 { fileByteCount(location.database) ?? 0 }
 
-    /// The log is settled once so many of its bytes are not: so a store is written at most three times for
-    /// each time that all of it changes.
-    private var limit: Int { max(options.logByteCount, Int(databaseByteCount) / 2) }
+    /// The log is settled once so many of its bytes are not: each settle writes nearly all pages of the
+    /// database twice, where keys are at random.
+    private var limit: Int { max(options.logByteCount, Int(databaseByteCount) / 4 * 3) }
 
     /// Drops what has become old meanwhile, and gives way to those who commit and serve, unless much of the
     /// log waits, the disk is nearly full, or somebody waits for it.
