@@ -210,6 +210,18 @@ mutants=(
     's/guard isWhole else {/guard isWhole || durable <= facts.place else {/'
     "STATED_TEST=1" "SettledIdentityTests"
 
+    "settle-unrecorded"
+    "never an older state: the database is said to be durable up to a place that it does not name"
+    "Sources/StateSQLite/Settling/Settler.swift"
+    's/if recorded != facts.place {/if recorded > facts.place {/'
+    "STATED_TEST=1" "SettledStoreTests"
+
+    "rows-beyond-log"
+    "never an older state: a log of yesterday beside rows that only it can explain"
+    "Sources/StateSQLite/SQLiteBacking.swift"
+    's/lastRow <= max(facts.revision, rest.revision)/lastRow >= 0/'
+    "STATED_TEST=1" "StoreCheckTests"
+
     "settle-believed"
     "durable before acknowledged: what the page cache has of the database after an error is believed"
     "Sources/StateSQLite/Settling/Settler.swift"
@@ -225,7 +237,7 @@ mutants=(
     "settle-other-life"
     "never silent about storage: an older database beside a newer log is served"
     "Sources/StateSQLite/SQLiteBacking.swift"
-    's/guard \[log.life.number, log.life.before\].contains(facts.life.number) else/guard facts.life.number < 1 << 60 else/'
+    's/guard \[log.life.number, log.life.before\].contains(facts.life.number),/guard facts.life.number < 1 << 60,/'
     "STATED_TEST=1" "SettledIdentityTests"
 
     "settle-not-carried"

@@ -213,7 +213,6 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         let ahead = try requireLog(files, facts) ? readAhead(files, facts) : nil
         defer { ahead?.end() }
         try readRows(database, facts, &loaded, receive)
-        gauges.lastRow.store(loaded.revision, ordering: .releasing)
         let tail =
             if let ahead {
                 try openLog(ahead, facts, &loaded, &texts, receive)
@@ -318,11 +317,14 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         _ receive: (borrowing StoredChange) -> Void
     ) throws {
         loading.begin(expecting: facts.rowCount)
+        var lastRow: Int64 = 0
         let rowCount = try database.readAll { change in
             loading.noteRow()
-            loaded.revision = max(loaded.revision, change.revision)
+            lastRow = max(lastRow, change.revision)
             receive(change)
         }
+        gauges.lastRow.store(lastRow, ordering: .releasing)
+        loaded.revision = max(loaded.revision, lastRow)
         guard rowCount == facts.rowCount else {
             throw StateError.damaged(
                 location.database,
@@ -372,7 +374,11 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         }
         loaded.revision = max(loaded.revision, rest.revision)
         for (name, text) in rest.metadata { texts[name] = text }
-        guard [log.life.number, log.life.before].contains(facts.life.number) else {
+        // Rows are settled from what the log has durably.
+        let lastRow = gauges.lastRow.load(ordering: .relaxed)
+        guard [log.life.number, log.life.before].contains(facts.life.number),
+            lastRow <= max(facts.revision, rest.revision)
+        else {
             throw StateError(
                 .corrupt,
                 "\(location.database) and \(logDirectory) are of different times: put back the one "

@@ -91,6 +91,41 @@ struct StoreCheckTests {
         #expect(findings == ["the row of key 'a' has revision 1; the log has revision 3"])
     }
 
+    @Test func `rows that are newer than the place in meta fit the log that has them, and no older one`()
+        throws
+    {
+        func copy(_ name: String, as other: String) throws {
+            let (from, to) = (stage.directory.path(of: name), stage.directory.path(of: other))
+            try #require(try runCommand("cp", ["-a", from, to]).exitCode == 0)
+        }
+        let backing = SettledStage.backing(stage.data)
+        let keyspace = try LocalKeyspace(backing: backing)
+        try keyspace.apply([.set("a", [1])])
+        try backing.settle()
+        try copy("data/log", as: "yesterday")
+        try keyspace.apply([.set("a", [2])])
+        try keyspace.apply([.set("a", [3])])
+        try backing.settle()
+        let rows = try Stranger(stage.database).run(
+            "SELECT revision FROM newest UNION ALL SELECT value FROM meta WHERE name = 'settled revision'"
+        )
+        #expect(rows == [["3"], ["1"]])
+        #expect(try stage.check().findings == [])
+        // As if it was killed now.
+        for name in ["killed", "older"] { try copy("data", as: name) }
+        keyspace.close()
+        let killed = stage.directory.path(of: "killed")
+        #expect(try SettledStage.values(in: killed) == ["a": [3]])
+        let older = stage.directory.path(of: "older")
+        try #require(try runCommand("rm", ["-r", older + "/log"]).exitCode == 0)
+        try copy("yesterday", as: "older/log")
+        var findings: [String] = []
+        _ = try StoreCheck(store: older, report: { findings.append($0) }).run()
+        #expect(findings == ["the row of key 'a' has revision 3, which the log has not"])
+        let error = #expect(throws: StateError.self) { try SettledStage.values(in: older) }
+        #expect(error?.code == .corrupt && error?.message.contains("of different times") == true)
+    }
+
     @Test func `a log or a database that is missing, or of another time, is named`() throws {
         try stage.fill(commitCount: 200, seed: 3, closes: false)
         let away = stage.directory.path(of: "away")

@@ -109,7 +109,10 @@ final class Settler: @unchecked Sendable {
 
     /// Nil after an error of SQLite: it is opened again then.
     private(set) var database: SettledDatabase?
+    /// What the rows have; `meta` may have an earlier place.
     private(set) var facts: SettledFacts
+    /// The place that `meta` has: a start reads the log from there on.
+    private var recorded: LogPlace
     /// Up to there the database is durable: the log is needed from there on.
     private var durable: LogPlace
     private var trust = Trust()
@@ -156,7 +159,7 @@ final class Settler: @unchecked Sendable {
         (self.database, self.facts, self.lock) = (database, facts, lock)
         (self.files, self.tail, self.pause, self.options) = (files, tail, pause, options)
         (self.room, self.gauges, self.reports) = (room, gauges, reports)
-        (location, durable) = (database.location, facts.place)
+        (location, recorded, durable) = (database.location, facts.place, facts.place)
         spares = SparePreparer(tail)
         gauges.status.withLock { $0.settledRevision = facts.revision }
     }
@@ -384,17 +387,33 @@ final class Settler: @unchecked Sendable {
             var written = rest.isEmpty ? next : facts
             written.rowCount = facts.rowCount
             let texts = rest.isEmpty ? metadata : [:]
+            let isLittle =
+                rest.isEmpty
+                && unmovedByteCount + byteCount(ofPagesOf: piece)
+                    < SettledDatabase.logByteCount
             let deletes = try trying { () throws(SQLiteFailure) in
-                try database.settle(piece, metadata: texts, &written, choosePace: choosePace)
+                try database.settle(
+                    piece,
+                    metadata: texts,
+                    &written,
+                    mayOmitFacts: isLittle,
+                    choosePace: choosePace
+                )
             }
             facts = written
-            untold.add(deletes)
-            // The facts, and deletes that are forgotten, are on pages of their own.
-            unmovedByteCount += piece.reduce(2 * (1 + deletes.count) * StoreHeader.pageByteCount) {
-                $0 + SettledDatabase.pageByteCount(of: $1)
+            unmovedByteCount += byteCount(ofPagesOf: piece)
+            if let deletes {
+                recorded = facts.place
+                untold.add(deletes)
+                // The facts, and deletes that are forgotten, are on pages of their own.
+                unmovedByteCount += 2 * (1 + deletes.count) * StoreHeader.pageByteCount
             }
             if !rest.isEmpty || mustCheckpoint { try checkpoint(database) }
         } while !rest.isEmpty
+    }
+
+    private func byteCount(ofPagesOf rows: ArraySlice<NewestChange>) -> Int {
+        rows.reduce(0) { $0 + SettledDatabase.pageByteCount(of: $1) }
     }
 
     /// Whether SQLite's own log has much, or there is little room, or a segment waits to be dropped.
@@ -411,6 +430,10 @@ final class Settler: @unchecked Sendable {
     /// - Throws: ``StateError/Code/storage``, naming the process that reads and so keeps SQLite's own log
     ///   from being moved: it would grow with everything that is settled.
     private func checkpoint(_ database: SettledDatabase) throws(StateError) {
+        if recorded != facts.place {
+            try trying { [facts] () throws(SQLiteFailure) in try database.record(facts) }
+            recorded = facts.place
+        }
         let isWhole = try pause.checkpointing { () throws(StateError) in
             try trying { () throws(SQLiteFailure) in try database.checkpoint() }
         }
@@ -468,7 +491,7 @@ final class Settler: @unchecked Sendable {
             guard found.epoch == facts.epoch, found.place >= durable else {
                 throw StateError.damaged(location.database, "it has less than was durable before")
             }
-            facts = found
+            (facts, recorded) = (found, found.place)
             trust = Trust()
             trust.hasFailed = true
             return opened
