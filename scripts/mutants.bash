@@ -115,7 +115,7 @@ mutants=(
     "deferral-log"
     "durable before acknowledged: what is stored later is in no log meanwhile"
     "Sources/StateEngine/Commits/CommitQueue+Deferring.swift"
-    's/capabilities.deferrals?.keep(through: revision) ?? true/true/'
+    's/capabilities.deferrals?.keep(through: revision) ?? true/revision >= 0/'
     "STATED_TEST=1" "IntervalDurabilityTests"
 
     "unkept-reply"
@@ -210,17 +210,23 @@ mutants=(
     's/guard isWhole else {/guard isWhole || durable <= facts.place else {/'
     "STATED_TEST=1" "SettledIdentityTests"
 
-    "settle-unrecorded"
-    "never an older state: the database is said to be durable up to a place that it does not name"
-    "Sources/StateSQLite/Settling/Settler.swift"
-    's/if recorded != facts.place {/if recorded > facts.place {/'
-    "STATED_TEST=1" "SettledStoreTests"
-
     "rows-beyond-log"
     "never an older state: a log of yesterday beside rows that only it can explain"
     "Sources/StateSQLite/SQLiteBacking.swift"
     's/lastRow <= max(facts.revision, rest.revision)/lastRow >= 0/'
     "STATED_TEST=1" "StoreCheckTests"
+
+    "backup-floor"
+    "nothing lost: a backup has no rows between what is settled and the floor"
+    "Sources/StateServer/Backup/BackupReading.swift"
+    's/floor = min(compacted, settled.settledRevision)/floor = compacted/'
+    "STATED_TEST=1" "SettledBackupTests"
+
+    "rewrite-life"
+    "never silent about storage: a segment that is written again forgets the life of the store"
+    "Sources/StateLog/SegmentRewrite.swift"
+    's/if frame.kind == .life {/if frame.kind == .mark {/'
+    "STATED_TEST=1" "SettledRuleTests"
 
     "settle-believed"
     "durable before acknowledged: what the page cache has of the database after an error is believed"

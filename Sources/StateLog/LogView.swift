@@ -89,13 +89,27 @@ package struct LogView: Sendable {
         return true
     }
 
+    /// The first revision that a segment has.
+    package var firstRevision: Int64 {
+        parts.first { $0.index.first > 0 }?.index.first ?? .max
+    }
+
+    /// The frames that were read last, for what is asked for next: that of a change, and that of one that
+    /// carries another.
+    package struct KnownFrames {
+        fileprivate var own: KnownFrame?
+        fileprivate var carrying: KnownFrame?
+
+        package init() {}
+    }
+
     /// Passes the change at a place.
     ///
     /// - Parameters:
     ///   - place: The place of the change.
     ///   - successor: That of a change that superseded it, if one is known: it may carry the change, whose
     ///     own segment is gone then.
-    ///   - known: The frame that was read last: the next change that is asked for may be in it.
+    ///   - known: The frames that were read last: the next change that is asked for may be in one.
     ///   - receive: Takes the change, whose bytes are borrowed.
     /// - Returns: False if it is not there any more.
     /// - Throws: As ``forEachChange(after:through:_:)``.
@@ -103,13 +117,13 @@ package struct LogView: Sendable {
     package func withChange(
         at place: HistoryPlace,
         supersededBy successor: HistoryPlace?,
-        remembering known: inout KnownFrame?,
+        remembering known: inout KnownFrames,
         _ receive: (borrowing StoredChange) -> Void
     ) throws(StateError) -> Bool {
-        if try find(place, &known, { change, _ in receive(change) }) { return true }
+        if try find(place, &known.own, { change, _ in receive(change) }) { return true }
         guard let successor else { return false }
         var isCarried = false
-        _ = try find(successor, &known) { change, link in
+        _ = try find(successor, &known.carrying) { change, link in
             guard let carried = link.carried, carried.place == place else { return }
             isCarried = true
             carried.withChange(of: change.key, receive)
@@ -122,7 +136,10 @@ package struct LogView: Sendable {
         _ known: inout KnownFrame?,
         _ receive: (borrowing StoredChange, ChangeLink) -> Void
     ) throws(StateError) -> Bool {
-        if known?.hasRange(of: place) != true { known = try frame(of: place) }
+        if known?.hasRange(of: place) != true {
+            guard let found = try frame(of: place) else { return false }
+            known = found
+        }
         return try known?.withChange(at: place, receive) ?? false
     }
 
@@ -145,7 +162,7 @@ package struct LogView: Sendable {
 }
 
 /// A frame whose changes are found without reading it again.
-package struct KnownFrame {
+private struct KnownFrame {
     fileprivate let contents: [UInt8]
     fileprivate let spots: [CommitCoder.Spot]
 

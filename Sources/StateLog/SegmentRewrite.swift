@@ -40,7 +40,7 @@ package struct SegmentRewrite: Sendable {
         var index = SegmentIndex()
         var offset = SegmentHeader.byteCount
         for frame in frames {
-            index.note(frame.commits, at: offset)
+            if frame.kind == .commits { index.note(frame.commits, at: offset) }
             offset += frame.byteCount
         }
         index.keepRange(of: self.index)
@@ -71,6 +71,13 @@ package struct SegmentRewrite: Sendable {
         let part = LogSnapshot.Part(segment: segment, range: SegmentHeader.byteCount..<end)
         _ = try LogSnapshot(start: .none, end: .none, parts: [part])
             .forEachFrame { (frame, _) throws(LogDamage) in
+                if frame.kind == .life {
+                    // What distinguishes the store from its copies.
+                    let life = CodedCommits(Array(frame.contents))
+                    frames.append(
+                        Frame(kind: .life, durable: .none, time: frame.time, commits: life)
+                    )
+                }
                 guard frame.kind == .commits else { return }
                 let commits = try SegmentRewrite.commits(of: frame, without: &rest)
                 guard commits.changeCount > 0 else { return }

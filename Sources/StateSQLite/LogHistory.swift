@@ -8,8 +8,7 @@ final class LogHistory: SettledReading {
     private let tail: LogTail
     private let backing: SQLiteBacking
     private var view: LogView?
-    /// The frame that was asked for last.
-    private var known: KnownFrame?
+    private var known = LogView.KnownFrames()
     /// Opened when rows are read first.
     private var rows: SettledRows?
 
@@ -18,7 +17,7 @@ final class LogHistory: SettledReading {
     func snapshot<R>(_ body: (_ compacted: Int64) throws -> R) throws -> R {
         try tail.withView { view in
             self.view = view
-            defer { (self.view, known) = (nil, nil) }
+            defer { (self.view, known) = (nil, LogView.KnownFrames()) }
             return try body(view.floor)
         }
     }
@@ -57,6 +56,10 @@ final class LogHistory: SettledReading {
     }
 
     var lastRowRevision: Int64 { backing.lastRowRevision }
+
+    var settledRevision: Int64 { backing.status.settledRevision }
+
+    var firstRevision: Int64 { view?.firstRevision ?? 0 }
 
     func forEachRow(
         after key: [UInt8]?,

@@ -163,6 +163,7 @@ struct StoreLosses {
         if hasGap { missing.hasUncounted = true }
         if missing.isOpen { missing.end = max(missing.end, highest) }
         log = facts
+        judgeLinks()
         if !log.exists { noteMissingLog(directory) }
         try noteRows()
     }
@@ -220,10 +221,16 @@ struct StoreLosses {
         guard let place = change.previousPlace, !link.isAfterDelete, link.carried == nil,
             !contains(place)
         else { return }
-        if floors.revision(of: change.key) >= change.revision { return }
-        missing.linkEnd = max(missing.linkEnd, change.revision)
-        if let first = places.first, place > first {
-            missing.superseded.append((place, Array(change.key), change.revision))
+        missing.superseded.append((place, Array(change.key), change.revision))
+    }
+
+    /// Leaves out what rules did not keep: their floors come in later frames.
+    private mutating func judgeLinks() {
+        missing.superseded.removeAll { link in
+            let floor = link.key.withUnsafeBytes { floors.revision(of: $0) }
+            if floor >= link.by { return true }
+            missing.linkEnd = max(missing.linkEnd, link.by)
+            return places.first.map { link.place <= $0 } ?? true
         }
     }
 
@@ -270,15 +277,27 @@ struct StoreLosses {
     private mutating func noteRows() throws {
         guard let rows else { return }
         for row in rows.damagedRows { damage.keys.insert(row.key) }
-        var latest: Int64 = 0
+        let settled = rows.known?.revision ?? .max
+        var (latest, latestUnsettled): (Int64, Int64) = (0, 0)
         try rows.readRows { change in
             highest = max(highest, change.revision)
-            settled[Array(change.key)] = nil
-            if !contains(change.place), !places.isEmpty, change.place > places[0] {
+            self.settled[Array(change.key)] = nil
+            guard !contains(change.place) else { return }
+            if change.revision > settled {
+                latestUnsettled = max(latestUnsettled, change.revision)
+            } else if let first = places.first, change.place > first {
                 latest = max(latest, change.revision)
             }
         }
-        missing.end = max(missing.end, latest)
+        // A kill between the transactions of a settle leaves rows that are newer than the settled place.
+        if latestUnsettled > 0, log.exists {
+            missing.lines.append(
+                "the database has revision \(latestUnsettled), which the log has not: changes after "
+                    + "revision \(max(settled, places.last?.revision ?? 0)) may be lost"
+            )
+            missing.hasUncounted = true
+        }
+        missing.end = max(missing.end, latest, latestUnsettled)
     }
 
     // MARK: What is missing

@@ -187,7 +187,7 @@ private final class Past {
         let newest = states[states.count - 1]
         let expected = states[Int(revision)].compactMapValues(\.value)
         var found: [String: [UInt8]] = [:]
-        var known: KnownFrame?
+        var known = LogView.KnownFrames()
         for (key, version) in newest {
             guard let change = first[key] else {
                 found[key] = version.value

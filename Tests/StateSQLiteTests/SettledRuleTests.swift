@@ -2,6 +2,7 @@ import Glibc
 import StateEngine
 import StateLog
 import StateSQLite
+import StateSalvage
 import StateTestSupport
 import Testing
 
@@ -88,6 +89,24 @@ struct SettledRuleTests {
         try model.restart()
         #expect(try model.rows() == rows)
         #expect(try model.faults() == [])
+    }
+
+    @Test func `a store whose segments were written again is whole, also if it was killed then`()
+        throws
+    {
+        let model = try RuledModel(seed: Seed.base, backing)
+        for _ in 0..<600 { try model.commit() }
+        try model.keyspace.compact(to: nil)
+        #expect(try check() == [])
+        let killed = directory.path(of: "killed")
+        try #require(try runCommand("cp", ["-a", data, killed]).exitCode == 0)
+        var lines: [String] = []
+        _ = try StoreSalvage(store: killed, target: directory.path(of: "new")) { lines.append($0) }
+            .run()
+        #expect(lines == [])
+        let new = try LocalKeyspace(backing: SettledStage.backing(directory.path(of: "new")))
+        defer { new.close() }
+        #expect(new.values == model.keyspace.values)
     }
 
     @Test func `under load what rules do not keep goes without being asked`() throws {

@@ -91,7 +91,9 @@ struct StoreCheckTests {
         #expect(findings == ["the row of key 'a' has revision 1; the log has revision 3"])
     }
 
-    @Test func `rows that are newer than the place in meta fit the log that has them, and no older one`()
+    /// A kill between the transactions of a settle leaves them.
+    @Test
+    func `rows that are newer than the settled place fit the log that has them, and no older one`()
         throws
     {
         func copy(_ name: String, as other: String) throws {
@@ -103,27 +105,49 @@ struct StoreCheckTests {
         try keyspace.apply([.set("a", [1])])
         try backing.settle()
         try copy("data/log", as: "yesterday")
+        let place = try Stranger(stage.database).run("SELECT name, value, checksum FROM meta")
         try keyspace.apply([.set("a", [2])])
         try keyspace.apply([.set("a", [3])])
         try backing.settle()
-        let rows = try Stranger(stage.database).run(
-            "SELECT revision FROM newest UNION ALL SELECT value FROM meta WHERE name = 'settled revision'"
-        )
-        #expect(rows == [["3"], ["1"]])
-        #expect(try stage.check().findings == [])
-        // As if it was killed now.
-        for name in ["killed", "older"] { try copy("data", as: name) }
+        try copy("data", as: "killed")
         keyspace.close()
         let killed = stage.directory.path(of: "killed")
-        #expect(try SettledStage.values(in: killed) == ["a": [3]])
-        let older = stage.directory.path(of: "older")
-        try #require(try runCommand("rm", ["-r", older + "/log"]).exitCode == 0)
+        for row in place {
+            let texts = row.map { "'\($0 ?? "")'" }.joined(separator: ", ")
+            try Stranger(killed + "/stated.db").run("REPLACE INTO meta VALUES(\(texts))")
+        }
+        try copy("killed", as: "older")
+        try copy("killed", as: "alone")
+        let (older, alone) = (
+            stage.directory.path(of: "older"), stage.directory.path(of: "alone")
+        )
+        for store in [older, alone] {
+            try #require(try runCommand("rm", ["-r", store + "/log"]).exitCode == 0)
+        }
         try copy("yesterday", as: "older/log")
-        var findings: [String] = []
-        _ = try StoreCheck(store: older, report: { findings.append($0) }).run()
-        #expect(findings == ["the row of key 'a' has revision 3, which the log has not"])
+        func check(_ store: String) throws -> [String] {
+            var findings: [String] = []
+            _ = try StoreCheck(store: store, report: { findings.append($0) }).run()
+            return findings
+        }
+        func salvage(_ store: String) throws -> [String] {
+            var lines: [String] = []
+            _ = try StoreSalvage(store: store, target: store + "-new") { lines.append($0) }.run()
+            #expect(try SettledStage.values(in: store + "-new") == ["a": [3]])
+            return lines
+        }
+        #expect(try check(killed) == [] && salvage(killed).count == 0)
+        #expect(try SettledStage.values(in: killed) == ["a": [3]])
+        #expect(
+            try check(older) == ["the row of key 'a' has revision 3, which the log has not"]
+        )
         let error = #expect(throws: StateError.self) { try SettledStage.values(in: older) }
         #expect(error?.code == .corrupt && error?.message.contains("of different times") == true)
+        let line =
+            "lost: the database has revision 3, which the log has not: changes after revision 1 may be lost"
+        let lines = try salvage(older)
+        #expect(lines == [line])
+        _ = try salvage(alone)
     }
 
     @Test func `a log or a database that is missing, or of another time, is named`() throws {

@@ -57,6 +57,11 @@ extension KeyspaceCore {
         metadata.forEach(body)
     }
 
+    /// The revision of the state that the metadata belongs to: at least the durable one.
+    package var metadataRevision: Int64 {
+        metadata.isNewer(than: revisions.durable) ? revisions.provisional : revisions.durable
+    }
+
     /// Writes a metadata entry in the open transaction, or removes it if `text` is nil; one of each
     /// name in a transaction.
     ///

@@ -85,6 +85,12 @@ package protocol SettledReading: HistoryReading {
     /// No row has a change after this revision.
     var lastRowRevision: Int64 { get }
 
+    /// The rows have every change up to this revision, and the log every later one.
+    var settledRevision: Int64 { get }
+
+    /// Changes before this revision are gone, but for those that a later one carries.
+    var firstRevision: Int64 { get }
+
     /// Passes the rows in the order of keys.
     ///
     /// - Parameters:

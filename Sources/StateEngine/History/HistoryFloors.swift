@@ -72,7 +72,7 @@ public struct HistoryFloors: Hashable, Sendable {
             shared = shared[..<(zip(shared, key).prefix { $0 == $1 }.count)]
         }
         let directory = shared.lastIndex(of: UInt8(ascii: "/")).map { shared[...$0] } ?? []
-        let pattern = directory.withUnsafeBytes { try? Pattern($0) }
+        let pattern = try? Pattern(literal: Array(directory))
         raise(directory.isEmpty ? .everything : pattern ?? .everything, to: revision)
     }
 

@@ -77,6 +77,8 @@ package final class PastState: @unchecked Sendable {
     private var valueByteCount = 0
     private var isScanned = false
     private var lookedUp = 0
+    /// Of those up to there, which have not, as positions in ``changed``; the next one is the last.
+    private var waiting: [Int] = []
     private var liveCount = 0
     /// In key order; those up to ``lookedUp`` have their versions.
     private(set) var changed: [Changed] = []
@@ -185,14 +187,17 @@ package final class PastState: @unchecked Sendable {
         _ history: any HistoryReading,
         _ budget: inout HistoryBudget
     ) throws -> Bool {
-        while lookedUp < changed.count, liveCount < request.limit {
-            guard !budget.isUsedUp else { return false }
-            let end = min(changed.count, lookedUp + min(512, request.limit - liveCount))
-            // In order of place, so that each page of the store is read once.
-            let order = (lookedUp..<end).filter { changed[$0].place != nil }
-                .sorted { places($0, precedes: $1) }
-            for index in order { try lookUp(index, history) }
-            lookedUp = end
+        while !waiting.isEmpty || lookedUp < changed.count && liveCount < request.limit {
+            if waiting.isEmpty {
+                let end = min(changed.count, lookedUp + min(512, request.limit - liveCount))
+                waiting = order(of: lookedUp..<end, history)
+                lookedUp = end
+            }
+            while let index = waiting.last {
+                guard !budget.isUsedUp else { return false }
+                try lookUp(index, history)
+                waiting.removeLast()
+            }
         }
         if lookedUp < changed.count, lookedUp > 0 {
             lastKey = changed[lookedUp - 1].key
@@ -201,9 +206,17 @@ package final class PastState: @unchecked Sendable {
         return true
     }
 
-    private func places(_ left: Int, precedes right: Int) -> Bool {
-        guard let left = changed[left].place, let right = changed[right].place else { return false }
-        return left < right
+    /// In order of the changes that have their versions, the last first, so that each frame of the log is
+    /// read once.
+    private func order(of range: Range<Int>, _ history: any HistoryReading) -> [Int] {
+        let first = (history as? any SettledReading)?.firstRevision ?? 0
+        func place(_ index: Int) -> HistoryPlace? {
+            guard let place = changed[index].place else { return nil }
+            return place.revision < first ? changed[index].successor : place
+        }
+        return range.compactMap { index in place(index).map { (place: $0, index: index) } }
+            .sorted { $0.place > $1.place }
+            .map(\.index)
     }
 
     private func lookUp(_ index: Int, _ history: any HistoryReading) throws {

@@ -301,20 +301,16 @@ final class SettledDatabase {
     ///   - rows: In the order of keys, each key once.
     ///   - metadata: By name; nil removes it.
     ///   - facts: Those after it; the count of rows is brought up to date.
-    ///   - mayOmitFacts: Whether `meta` may stay as it is where no row is new: a start then takes the same
-    ///     changes from the log once more, and a small settle writes one page instead of two.
     ///   - choosePace: Called now and then: whether this thread gives way may have changed.
-    /// - Returns: The deletes that are forgotten, because nobody may ask for what was before them; nil if
-    ///   `meta` stays as it was.
+    /// - Returns: The deletes that are forgotten, because nobody may ask for what was before them.
     /// - Throws: SQLite's error; nothing was written, or nobody can say.
     func settle(
         _ rows: ArraySlice<NewestChange>,
         metadata: [String: String?],
         _ facts: inout SettledFacts,
-        mayOmitFacts: Bool,
         choosePace: () -> Void
-    ) throws(SQLiteFailure) -> [CompactionStep.CompactedDelete]? {
-        var forgotten: [CompactionStep.CompactedDelete]?
+    ) throws(SQLiteFailure) -> [CompactionStep.CompactedDelete] {
+        var forgotten: [CompactionStep.CompactedDelete] = []
         var rowCount = facts.rowCount
         try transaction { () throws(SQLiteFailure) in
             for index in rows.indices {
@@ -324,7 +320,6 @@ final class SettledDatabase {
                 if index % 1_024 == 0 { choosePace() }
                 if try writer.write(rows[index]) { rowCount += 1 }
             }
-            if mayOmitFacts, rowCount == facts.rowCount, metadata.isEmpty { return }
             facts.rowCount = rowCount
             let writer = try MetaWriter(connection)
             for (name, text) in metadata { try writer.write(name, text) }
@@ -390,11 +385,6 @@ final class SettledDatabase {
     func write(_ facts: SettledFacts) throws(SQLiteFailure) {
         try connection.set("synchronous=FULL")
         defer { try? connection.set("synchronous=NORMAL") }
-        try record(facts)
-    }
-
-    /// Writes facts.
-    func record(_ facts: SettledFacts) throws(SQLiteFailure) {
         try transaction { () throws(SQLiteFailure) in
             try MetaWriter(connection).write(facts)
         }

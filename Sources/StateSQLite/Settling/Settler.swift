@@ -109,10 +109,7 @@ final class Settler: @unchecked Sendable {
 
     /// Nil after an error of SQLite: it is opened again then.
     private(set) var database: SettledDatabase?
-    /// What the rows have; `meta` may have an earlier place.
     private(set) var facts: SettledFacts
-    /// The place that `meta` has: a start reads the log from there on.
-    private var recorded: LogPlace
     /// Up to there the database is durable: the log is needed from there on.
     private var durable: LogPlace
     private var trust = Trust()
@@ -159,7 +156,7 @@ final class Settler: @unchecked Sendable {
         (self.database, self.facts, self.lock) = (database, facts, lock)
         (self.files, self.tail, self.pause, self.options) = (files, tail, pause, options)
         (self.room, self.gauges, self.reports) = (room, gauges, reports)
-        (location, recorded, durable) = (database.location, facts.place, facts.place)
+        (location, durable) = (database.location, facts.place)
         spares = SparePreparer(tail)
         gauges.status.withLock { $0.settledRevision = facts.revision }
     }
@@ -277,6 +274,7 @@ final class Settler: @unchecked Sendable {
         let began = clinux_monotonic_nanoseconds()
         defer {
             tail.noteSettled(upTo: facts.place, at: began)
+            gauges.status.withLock { [facts] in $0.settledRevision = facts.revision }
             noteStatus()
         }
         try reporting { () throws(StateError) in
@@ -284,9 +282,8 @@ final class Settler: @unchecked Sendable {
             let time = clinux_monotonic_nanoseconds() - began
             let freeByteCount = (try? database?.freeByteCount()) ?? 0
             note(failure: nil)
-            gauges.status.withLock { [facts] in
+            gauges.status.withLock {
                 $0.freeByteCount = freeByteCount
-                $0.settledRevision = facts.revision
                 $0.settleCount += 1
                 $0.last = .init(time: SystemClock.wallMilliseconds(), nanoseconds: time)
             }
@@ -355,7 +352,9 @@ final class Settler: @unchecked Sendable {
                 if $0.retention.isNone { $0.leastFloor = max($0.leastFloor, facts.revision) }
                 return max(facts.floor, $0.floor)
             }
-            gauges.lastRow.store(next.revision, ordering: .releasing)
+            // A kill between the transactions of an earlier settle may have left later ones.
+            let lastRow = max(next.revision, gauges.lastRow.load(ordering: .relaxed))
+            gauges.lastRow.store(lastRow, ordering: .releasing)
             try write(changes.sorted(), changes.metadata, next, database)
         }
         try drop()
@@ -387,33 +386,17 @@ final class Settler: @unchecked Sendable {
             var written = rest.isEmpty ? next : facts
             written.rowCount = facts.rowCount
             let texts = rest.isEmpty ? metadata : [:]
-            let isLittle =
-                rest.isEmpty
-                && unmovedByteCount + byteCount(ofPagesOf: piece)
-                    < SettledDatabase.logByteCount
             let deletes = try trying { () throws(SQLiteFailure) in
-                try database.settle(
-                    piece,
-                    metadata: texts,
-                    &written,
-                    mayOmitFacts: isLittle,
-                    choosePace: choosePace
-                )
+                try database.settle(piece, metadata: texts, &written, choosePace: choosePace)
             }
             facts = written
-            unmovedByteCount += byteCount(ofPagesOf: piece)
-            if let deletes {
-                recorded = facts.place
-                untold.add(deletes)
-                // The facts, and deletes that are forgotten, are on pages of their own.
-                unmovedByteCount += 2 * (1 + deletes.count) * StoreHeader.pageByteCount
+            untold.add(deletes)
+            // The facts, and deletes that are forgotten, are on pages of their own.
+            unmovedByteCount += piece.reduce(2 * (1 + deletes.count) * StoreHeader.pageByteCount) {
+                $0 + SettledDatabase.pageByteCount(of: $1)
             }
             if !rest.isEmpty || mustCheckpoint { try checkpoint(database) }
         } while !rest.isEmpty
-    }
-
-    private func byteCount(ofPagesOf rows: ArraySlice<NewestChange>) -> Int {
-        rows.reduce(0) { $0 + SettledDatabase.pageByteCount(of: $1) }
     }
 
     /// Whether SQLite's own log has much, or there is little room, or a segment waits to be dropped.
@@ -430,10 +413,6 @@ final class Settler: @unchecked Sendable {
     /// - Throws: ``StateError/Code/storage``, naming the process that reads and so keeps SQLite's own log
     ///   from being moved: it would grow with everything that is settled.
     private func checkpoint(_ database: SettledDatabase) throws(StateError) {
-        if recorded != facts.place {
-            try trying { [facts] () throws(SQLiteFailure) in try database.record(facts) }
-            recorded = facts.place
-        }
         let isWhole = try pause.checkpointing { () throws(StateError) in
             try trying { () throws(SQLiteFailure) in try database.checkpoint() }
         }
@@ -491,7 +470,7 @@ final class Settler: @unchecked Sendable {
             guard found.epoch == facts.epoch, found.place >= durable else {
                 throw StateError.damaged(location.database, "it has less than was durable before")
             }
-            (facts, recorded) = (found, found.place)
+            facts = found
             trust = Trust()
             trust.hasFailed = true
             return opened

@@ -13,10 +13,13 @@ import StateWire
 /// floor comes after that one. Without, changes are read twice: a change names the one that it supersedes,
 /// so the first time finds which are superseded at the revision, with 16 bytes of memory each.
 ///
+/// Where the rows end before the floor, as of a store that keeps no history, its end is the floor.
+///
 /// The history thread uses it while a ``BackupJob`` reads, the loop thread before and after: the proof
 /// of `@unchecked Sendable`.
 final class BackupReading: @unchecked Sendable {
-    private let revision: Int64
+    /// What is read is the store at this revision.
+    let revision: Int64
     private let since: Int64
     private let includesHistory: Bool
     private let compaction: any CompactingBacking
@@ -29,7 +32,7 @@ final class BackupReading: @unchecked Sendable {
     /// Whether it was checked that nothing is missing.
     private var isWhole = false
     private var place: HistoryPlace
-    /// The oldest state that the history has.
+    /// The oldest state that the backup has.
     private var floor: Int64 = 0
     /// No row has a change after it; 0 without rows, and for a backup of changes only.
     private var lastRowRevision: Int64 = 0
@@ -38,6 +41,18 @@ final class BackupReading: @unchecked Sendable {
     /// What rows up to the revision supersede, in order once it is complete; nil with history.
     private var superseded: [HistoryPlace]?
     private var isSupersededComplete = false
+
+    /// What was read of the changes, and not passed on yet.
+    private struct Held {
+        /// The changes, and what they superseded, as rows.
+        var (newer, newerCount): ([UInt8], Int) = ([], 0)
+        var (older, olderCount): ([UInt8], Int) = ([], 0)
+        /// Superseded changes that are in the log themselves; it cannot be asked while it passes changes.
+        var olderPlaces: [HistoryPlace] = []
+        /// Whether no more changes follow.
+        var isLast = false
+    }
+    private var held = Held()
 
     private static let pieceByteCount = 256 << 10
 
@@ -56,7 +71,10 @@ final class BackupReading: @unchecked Sendable {
     }
 
     /// Bytes that it holds.
-    var byteCount: Int { piece.count + (superseded?.count ?? 0) * 16 }
+    var byteCount: Int {
+        piece.count + held.newer.count + held.older.count
+            + ((superseded?.count ?? 0) + held.olderPlaces.count) * 16
+    }
 
     // MARK: On the loop thread
 
@@ -132,6 +150,7 @@ final class BackupReading: @unchecked Sendable {
     /// pause.
     private func requireWhole(_ history: any HistoryReading, _ compacted: Int64) throws {
         guard !isWhole else { return }
+        floor = compacted
         let oldest = max(compacted, try history.floors().highest)
         guard oldest <= revision else { throw BackupReading.wasCompacted }
         if since > 0, oldest > since { throw StateError.compacted(since, oldest: oldest) }
@@ -139,10 +158,10 @@ final class BackupReading: @unchecked Sendable {
             guard settled.lastRowRevision <= revision else { throw BackupReading.wasCompacted }
             rows.areRead = since > 0
             if since == 0 {
-                (lastRowRevision, place) = (settled.lastRowRevision, .end(of: compacted))
+                floor = min(compacted, settled.settledRevision)
+                (lastRowRevision, place) = (settled.lastRowRevision, .end(of: floor))
             }
         }
-        floor = compacted
         isWhole = true
     }
 
@@ -177,43 +196,18 @@ final class BackupReading: @unchecked Sendable {
     }
 
     private func readChanges(_ history: any HistoryReading) throws -> [UInt8] {
-        var budget = HistoryBudget(byteCount: BackupReading.pieceByteCount)
-        var (older, newer): ([UInt8], [UInt8]) = ([], [])
-        var count = 0
-        // In the log themselves; it cannot be asked while it passes changes.
-        var olderPlaces: [HistoryPlace] = []
-        func pass(_ change: borrowing StoredChange, _ carried: PastChange?) -> Bool {
-            place = change.place
-            let before = newer.count
-            if includesHistory || !isSuperseded(place) {
-                change.appendBackupRow(to: &newer)
-                count += 1
-            }
-            if let previous = change.previousPlace, lacksRow(of: previous, before: change.revision)
-            {
-                if let carried {
-                    carried.withChange(of: change.key) { $0.appendBackupRow(to: &older) }
-                    count += 1
-                } else {
-                    olderPlaces.append(previous)
-                }
-            }
-            return budget.take(byteCount: newer.count - before)
-        }
-        let isAtEnd: Bool
-        if let rows = history as? any SettledReading {
-            isAtEnd = try rows.forEachCarryingChange(after: place, through: revision, pass)
-        } else {
-            isAtEnd = try history.forEachChange(after: place, through: revision) { pass($0, nil) }
-        }
-        for place in olderPlaces {
+        if held.newer.isEmpty, held.olderPlaces.isEmpty { try passChanges(history) }
+        // What is superseded comes first, in pieces of its own if it is long.
+        while let place = held.olderPlaces.last {
+            guard held.older.count < BackupReading.pieceByteCount else { return takeOlder() }
             let isThere = try history.withChange(at: place, supersededBy: nil) {
-                $0.appendBackupRow(to: &older)
+                $0.appendBackupRow(to: &held.older)
             }
-            if isThere { count += 1 }
+            if isThere { held.olderCount += 1 }
+            held.olderPlaces.removeLast()
         }
-        let rows = count > 0 ? writer.frame(.rows, itemCount: count, older + newer) : []
-        guard isAtEnd else { return rows }
+        let rows = takeOlder() + frame(&held.newerCount, &held.newer)
+        guard held.isLast else { return rows }
         hasEnded = true
         // Without history, it begins here.
         let floors = includesHistory ? try history.floors().text : ""
@@ -221,6 +215,46 @@ final class BackupReading: @unchecked Sendable {
             [(name: "compacted", value: "\(includesHistory ? floor : revision)")]
             + floors.split(separator: "\n").map { (name: "floor", value: String($0)) }
         return rows + writer.end(lines)
+    }
+
+    private func takeOlder() -> [UInt8] { frame(&held.olderCount, &held.older) }
+
+    /// The frame of some rows, which are taken; empty if there are none.
+    private func frame(_ count: inout Int, _ rows: inout [UInt8]) -> [UInt8] {
+        defer { (count, rows) = (0, []) }
+        return count > 0 ? writer.frame(.rows, itemCount: count, rows) : []
+    }
+
+    /// Takes the next changes, and the versions that they carry.
+    private func passChanges(_ history: any HistoryReading) throws {
+        var budget = HistoryBudget(byteCount: BackupReading.pieceByteCount)
+        func pass(_ change: borrowing StoredChange, _ carried: PastChange?) -> Bool {
+            place = change.place
+            let before = held.newer.count + held.older.count
+            if includesHistory || !isSuperseded(place) {
+                change.appendBackupRow(to: &held.newer)
+                held.newerCount += 1
+            }
+            if let previous = change.previousPlace, lacksRow(of: previous, before: change.revision)
+            {
+                if let carried {
+                    carried.withChange(of: change.key) { $0.appendBackupRow(to: &held.older) }
+                    held.olderCount += 1
+                } else {
+                    held.olderPlaces.append(previous)
+                }
+            }
+            return budget.take(byteCount: held.newer.count + held.older.count - before)
+        }
+        if let rows = history as? any SettledReading {
+            held.isLast = try rows.forEachCarryingChange(after: place, through: revision, pass)
+        } else {
+            held.isLast = try history.forEachChange(after: place, through: revision) {
+                pass($0, nil)
+            }
+        }
+        // The next one is the last.
+        held.olderPlaces.reverse()
     }
 
     /// Whether what a change superseded belongs to the state at the floor, and its row may have a later

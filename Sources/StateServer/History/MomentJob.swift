@@ -19,6 +19,10 @@ final class MomentJob: ConnectionJob, @unchecked Sendable {
     private var first: Int64 = 0
     /// No later revision can be the one.
     private var last: Int64
+    /// The newest durable revision.
+    private let end: Int64
+    /// How far to go back, and whether a revision was found that is not later.
+    private var (step, isBetween): (Int64, Bool) = (1, false)
     /// How many of the newest revisions are looked at one by one.
     private static let singleCount: Int64 = 1_000
 
@@ -27,7 +31,7 @@ final class MomentJob: ConnectionJob, @unchecked Sendable {
     ///   - revision: The newest durable revision.
     ///   - connection: The connection that waits.
     init(at time: Int64, through revision: Int64, for connection: Connection) {
-        (self.time, last, self.connection) = (time, revision, connection)
+        (self.time, last, end, self.connection) = (time, revision, revision, connection)
         control = JobControl(for: connection)
     }
 
@@ -35,11 +39,11 @@ final class MomentJob: ConnectionJob, @unchecked Sendable {
         try history.snapshot { compacted in
             let isCompacted = compacted > 1
             if isCompacted { first = max(first, compacted - 1) }
-            let end = last
-            try goBack(through: end, in: history)
+            let budget = HistoryBudget(byteCount: .max)
             while first < last {
-                let middle = first + (last - first + 1) / 2
-                try look(at: middle, through: end, in: history)
+                // A look reads a whole frame of the log.
+                guard !budget.isUsedUp else { return false }
+                try lookOnce(in: history)
             }
             if isCompacted, first < compacted {
                 throw StateError(
@@ -51,25 +55,21 @@ final class MomentJob: ConnectionJob, @unchecked Sendable {
         }
     }
 
-    /// Looks at revisions from the newest back, until one is not later.
-    private func goBack(through end: Int64, in history: any HistoryReading) throws {
-        var step: Int64 = 1
-        while first < last {
-            let probe = max(first + 1, last - (step - 1))
-            guard try !look(at: probe, through: end, in: history) else { return }
-            if end - last >= MomentJob.singleCount { step *= 2 }
+    /// Looks at revisions from the newest back, until one is not later, then halfway between.
+    private func lookOnce(in history: any HistoryReading) throws {
+        guard !isBetween else {
+            try look(at: first + 1 + (last - first - 1) / 2, in: history)
+            return
         }
+        isBetween = try look(at: max(first + 1, last - (step - 1)), in: history)
+        if !isBetween, end - last >= MomentJob.singleCount { step *= 2 }
     }
 
     /// Moves `first` or `last` to what the first change from a revision on says.
     ///
     /// - Returns: Whether that change is not later.
     @discardableResult
-    private func look(
-        at revision: Int64,
-        through end: Int64,
-        in history: any HistoryReading
-    ) throws -> Bool {
+    private func look(at revision: Int64, in history: any HistoryReading) throws -> Bool {
         var found: (revision: Int64, time: Int64)?
         _ = try history.forEachChange(after: .end(of: revision - 1), through: end) { change in
             found = (change.revision, change.time)
