@@ -151,7 +151,10 @@ package final class LogDirectory: LogFiles {
     package static func availableByteCount(of path: String) -> Int64? {
         var room = statvfs()
         guard statvfs(path, &room) == 0 else { return nil }
-        return Int64(clamping: UInt64(room.f_bavail) * UInt64(room.f_frsize))
+        // Some file systems say that they have no limit.
+        let (count, isTooMany) = UInt64(room.f_bavail)
+            .multipliedReportingOverflow(by: UInt64(room.f_frsize))
+        return isTooMany ? .max : Int64(clamping: count)
     }
 
     package func hasRoom(for byteCount: Int64) -> Bool {
@@ -167,7 +170,9 @@ package final class LogDirectory: LogFiles {
     }
 
     package func finding(among files: [(name: String, file: any LogFile)]) -> String? {
-        guard let place = FileNumber(at: path) else { return LostPlace.missing(path) }
+        guard let place = FileNumber(at: path, followingLinks: true) else {
+            return LostPlace.missing(path)
+        }
         guard place == FileNumber(of: descriptor) else {
             return LostPlace.replaced(path, by: "directory")
         }
@@ -187,9 +192,9 @@ package final class LogDirectory: LogFiles {
         let inode: UInt64
 
         /// Nil if the name does not exist; the reason is in `errno`.
-        init?(at path: String) {
+        init?(at path: String, followingLinks follows: Bool = false) {
             var status = stat()
-            guard lstat(path, &status) == 0 else { return nil }
+            guard (follows ? stat(path, &status) : lstat(path, &status)) == 0 else { return nil }
             self.init(status)
         }
 

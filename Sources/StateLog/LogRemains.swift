@@ -76,6 +76,9 @@ package struct LogRemains {
 
     package var isEmpty: Bool { segments.isEmpty }
 
+    /// Whether a segment was written again: what it had was in the database.
+    package var hasRewrites: Bool { segments.contains(where: \.isRewritten) }
+
     /// The segment with the highest number counts.
     ///
     /// It names its predecessor, and what has a number between the two is void.

@@ -529,10 +529,14 @@ package final class StateLog {
     private var preparesFiles: Bool { wantedByteCount <= spareByteLimit && !files.isCopyOnWrite }
 
     private func takeSpare(_ needed: Int) -> LogSpare? {
-        let index =
-            spares.firstIndex { $0.byteCount >= needed && $0.byteCount == wantedByteCount }
-            ?? spares.firstIndex { $0.byteCount >= needed }
-        return index.map { spares.remove(at: $0) }
+        while true {
+            let index =
+                spares.firstIndex { $0.byteCount >= needed && $0.byteCount == wantedByteCount }
+                ?? spares.firstIndex { $0.byteCount >= needed }
+            guard let spare = index.map({ spares.remove(at: $0) }) else { return nil }
+            // No start finds a file that somebody removed. What is removed later is seen after the commit.
+            if files.finding(among: [(spare.name, spare.file)]) == nil { return spare }
+        }
     }
 
     /// A file for a later segment, which ``LogSpare/prepare()`` makes on any thread and

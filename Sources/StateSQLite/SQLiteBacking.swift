@@ -199,8 +199,8 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
             try SettledDatabase.create(at: location)
         }
         let files = try openFiles(logDirectory)
-        try giveUpSparesIfFull(files)
         try lock.hold(location.database)
+        try giveUpSparesIfFull(files)
         let database = try SettledDatabase(location, under: lock)
         var (facts, texts) = try database.facts()
         var loaded = LoadedStore(
@@ -233,16 +233,16 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         settler.raise = { [unowned self] floors throws(StateError) in try raise(floors) }
         let level = settler.look(trying: true)
         settler.noteStatus()
+        let storeFiles = StoreFiles(
+            [location.log, location.database],
+            in: [location.directory, logDirectory],
+            others: { [tail] in tail.finding }
+        )
+        settler.databaseFinding = { storeFiles.databaseFinding }
+        fileCheck = FileCheck(storeFiles)
         (self.lock, self.tail, self.settler) = (lock, tail, settler)
         settler.start()
         if level < .ample, options.settling.hasThread { settler.askForRoom() }
-        fileCheck = FileCheck(
-            StoreFiles(
-                [location.log, location.database],
-                in: [location.directory, logDirectory],
-                others: { [tail] in tail.finding }
-            )
-        )
         return loaded
     }
 
@@ -457,8 +457,14 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
                 try log.begin(life, at: SystemClock.wallMilliseconds())
             }
             facts.life = LogLife(number: tail.withLog { $0.life.number })
+            let isInDatabase = !facts.isClosed && before > 0
             (facts.isClosed, facts.former) = (false, nil)
             try database.write(facts)
+            if !isInDatabase {
+                // Without its own log the database must not pass for one that has everything.
+                try database.confirm(wholly: false)
+                _ = try database.checkpoint()
+            }
         } catch {
             // A full disk, or another process that holds the write lock of the database: the log knows both
             // lives.
@@ -624,6 +630,8 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// The rows, for a reader on any thread.
     func openRows() throws -> SettledRows {
         guard let lock else { throw StateError(.storage, "\(location.database) is not open") }
+        // SQLite opens files by their names.
+        if let finding = fileCheck?.files.databaseFinding { throw StateError(.storage, finding) }
         return try SettledRows(location, under: lock, pause)
     }
 
@@ -640,7 +648,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         settler.end()
         defer { (self.settler, tail, lock, fileCheck) = (nil, nil, nil, nil) }
         lossAtClose = fileFinding.map {
-            "\($0); what only this process has is lost unless statectl backup saved it"
+            "\($0); what only this process has is lost unless statectl export saved it"
         }
         guard lossAtClose == nil else { return }
         do { try settler.close(at: SystemClock.wallMilliseconds()) } catch {

@@ -26,6 +26,8 @@ struct StoreLosses {
     private struct LogFacts {
         /// Whether there is one.
         var exists = false
+        /// Whether it has left something to the database.
+        var hasRewrites = false
         var notes: [String] = []
         var origin: Int64?
         var life: LogLife?
@@ -139,6 +141,7 @@ struct StoreLosses {
     mutating func survey(_ remains: LogRemains?, directory: String) throws {
         var facts = LogFacts()
         facts.exists = !(remains?.isEmpty ?? true)
+        facts.hasRewrites = remains?.hasRewrites ?? false
         (facts.origin, facts.notes) = (remains?.origin, remains?.notes ?? [])
         var segmentCount: Int64 = 0
         var hasGap = false
@@ -317,7 +320,9 @@ struct StoreLosses {
     var isCounted: Bool { !missing.hasUncounted && (rows?.known != nil || isLogAll) }
 
     /// Whether the log has all changes that there ever were.
-    private var isLogAll: Bool { log.origin == 0 && missing.lines.isEmpty }
+    private var isLogAll: Bool {
+        log.origin == 0 && !log.hasRewrites && missing.lines.isEmpty
+    }
 
     /// Whether every row and every change is there.
     var isEmpty: Bool {

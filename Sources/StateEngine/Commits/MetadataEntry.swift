@@ -57,9 +57,9 @@ extension KeyspaceCore {
         metadata.forEach(body)
     }
 
-    /// The revision of the state that the metadata belongs to: at least the durable one.
-    package var metadataRevision: Int64 {
-        metadata.isNewer(than: revisions.durable) ? revisions.provisional : revisions.durable
+    /// Calls `body` for each metadata entry as it is with the durable revision, in no order.
+    package func forEachDurableMetadataEntry(_ body: (_ name: String, _ text: String) -> Void) {
+        metadata.forEach(at: revisions.durable, body)
     }
 
     /// Writes a metadata entry in the open transaction, or removes it if `text` is nil; one of each
@@ -93,7 +93,7 @@ extension KeyspaceCore {
         try checkRoom(entry.byteCount)
         transaction.byteCount += entry.byteCount
         transaction.metadata.append(entry)
-        metadata.set(entry)
+        metadata.set(entry, above: revisions.durable)
     }
 
     /// Puts the metadata of the open transaction into the batch.

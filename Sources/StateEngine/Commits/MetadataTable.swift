@@ -9,6 +9,8 @@ struct MetadataTable: ~Copyable {
     }
 
     private var versions: [String: Version] = [:]
+    /// Entries that were not durable when the last one was set, the newest last.
+    private var recent: [MetadataEntry] = []
     /// The revision of the last change that something may undo, and nothing has undone; a removed
     /// entry has no version.
     private var lastChange: Int64 = 0
@@ -21,7 +23,22 @@ struct MetadataTable: ~Copyable {
         for (name, version) in versions { body(name, version.text) }
     }
 
-    mutating func set(_ entry: MetadataEntry) {
+    /// Calls `body` with each entry as it was at a revision, which must not be below the durable one.
+    func forEach(at revision: Int64, _ body: (_ name: String, _ text: String) -> Void) {
+        var earlier: [String: Version?] = [:]
+        for entry in recent.reversed() where entry.revision > revision {
+            earlier[entry.name] = .some(entry.superseded)
+        }
+        for (name, version) in versions where earlier[name] == nil { body(name, version.text) }
+        for case (let name, let version?) in earlier { body(name, version.text) }
+    }
+
+    /// - Parameters:
+    ///   - entry: Of a transaction.
+    ///   - durable: Entries up to this revision stay.
+    mutating func set(_ entry: MetadataEntry, above durable: Int64) {
+        recent.removeAll { $0.revision <= durable }
+        recent.append(entry)
         versions[entry.name] = entry.text.map { Version(revision: entry.revision, text: $0) }
         if !entry.isDeferrable { lastChange = entry.revision }
     }
@@ -41,6 +58,7 @@ struct MetadataTable: ~Copyable {
     mutating func undo(_ metadata: [MetadataEntry]) {
         for entry in metadata.reversed() where !entry.isPublished {
             versions[entry.name] = entry.superseded
+            recent.removeAll { $0.revision == entry.revision && $0.name == entry.name }
             lastChange = min(lastChange, entry.revision - 1)
         }
     }

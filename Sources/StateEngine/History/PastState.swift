@@ -188,6 +188,7 @@ package final class PastState: @unchecked Sendable {
         _ budget: inout HistoryBudget
     ) throws -> Bool {
         while !waiting.isEmpty || lookedUp < changed.count && liveCount < request.limit {
+            guard !budget.isUsedUp else { return false }
             if waiting.isEmpty {
                 let end = min(changed.count, lookedUp + min(512, request.limit - liveCount))
                 waiting = order(of: lookedUp..<end, history)

@@ -346,11 +346,11 @@ final class SettledDatabase {
         _ facts: inout SettledFacts
     ) throws(SQLiteFailure) -> [CompactionStep.CompactedDelete] {
         var forgotten: [CompactionStep.CompactedDelete] = []
-        // A few with each transaction, so that none takes long.
+        // A few with each transaction, so that none takes long, and none that is newer than the place.
         let delete = try connection.prepare(
             """
             DELETE FROM newest WHERE key IN (SELECT key FROM newest
-            WHERE value IS NULL AND revision <= \(facts.floor) LIMIT \(rowCount(upTo: 1_000)))
+            WHERE value IS NULL AND revision <= \(min(facts.floor, facts.revision)) LIMIT \(rowCount(upTo: 1_000)))
             RETURNING key, revision
             """
         )

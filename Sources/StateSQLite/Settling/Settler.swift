@@ -133,6 +133,10 @@ final class Settler: @unchecked Sendable {
     ///
     /// Set before it is started.
     var raise: (HistoryFloors) throws(StateError) -> Void = { _ in }
+    /// Which file of the database is missing or replaced, as a sentence; nil if none is.
+    ///
+    /// Set before it is started.
+    var databaseFinding: () -> String? = { nil }
     /// The segment that was being written when it last looked for some to drop.
     private var lastSegment: UInt64 = 0
     /// How many bytes were settled since segments were last written again.
@@ -413,6 +417,7 @@ final class Settler: @unchecked Sendable {
     /// - Throws: ``StateError/Code/storage``, naming the process that reads and so keeps SQLite's own log
     ///   from being moved: it would grow with everything that is settled.
     private func checkpoint(_ database: SettledDatabase) throws(StateError) {
+        if let finding = databaseFinding() { throw StateError(.storage, finding) }
         let isWhole = try pause.checkpointing { () throws(StateError) in
             try trying { () throws(SQLiteFailure) in try database.checkpoint() }
         }
@@ -452,6 +457,8 @@ final class Settler: @unchecked Sendable {
 
     /// The database, whose files are as a reader sees them; after an error it is opened again.
     private func openDatabase() throws(StateError) -> SettledDatabase {
+        // What goes to files without names, no start finds: the log keeps everything.
+        if let finding = databaseFinding() { throw StateError(.storage, finding) }
         let opened: SettledDatabase
         if let database { opened = database } else { opened = try reopenedDatabase() }
         database = opened

@@ -48,6 +48,9 @@ struct StoreFiles: Sendable {
     /// - Complexity: One statx(2) for each, 1 µs.
     var finding: String? { finding(among: files[...]) }
 
+    /// The same of the first two, which SQLite has open.
+    var databaseFinding: String? { own(files[..<2]) }
+
     /// The same, if a name in one of the directories has changed since the last call.
     ///
     /// Called after each commit, by one thread.
@@ -59,7 +62,9 @@ struct StoreFiles: Sendable {
         return finding(among: files[..<2])
     }
 
-    private func finding(among files: ArraySlice<File>) -> String? {
+    private func finding(among files: ArraySlice<File>) -> String? { own(files) ?? others() }
+
+    private func own(_ files: ArraySlice<File>) -> String? {
         for file in files {
             guard let number = Number(of: file.path) else {
                 return LostPlace.missing(file.path)
@@ -68,7 +73,7 @@ struct StoreFiles: Sendable {
                 return LostPlace.replaced(file.path, by: "file")
             }
         }
-        return others()
+        return nil
     }
 }
 

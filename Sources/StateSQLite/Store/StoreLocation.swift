@@ -17,6 +17,8 @@ package struct StoreLocation: Sendable {
 
     /// The store of a data directory.
     package init(directory: String) {
+        // The process may go to another directory.
+        let directory = absolutePath(directory)
         self.directory = directory
         database = directory + "/stated.db"
         lock = directory + "/lock"
@@ -25,6 +27,7 @@ package struct StoreLocation: Sendable {
 
     /// A store in its own file.
     package init(path: String) {
+        let path = path == SQLiteDatabase.memoryPath ? path : absolutePath(path)
         let parent = path.lastIndex(of: "/").map { path[..<$0] }
         directory = parent.map { $0.isEmpty ? "/" : String($0) } ?? "."
         database = path

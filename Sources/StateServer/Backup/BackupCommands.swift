@@ -49,10 +49,7 @@ struct BackupCommands {
                 "values are kept in memory only: there is no store to back up; see statectl export"
             )
         }
-        // The reply waits until everything is durable that the metadata has.
-        let revision =
-            includesHistory
-            ? context.core.metadataRevision : context.core.revisions.durable
+        let revision = context.core.revisions.durable
         if let since {
             guard since.epoch.text == context.core.epoch.description else {
                 throw StateError(
@@ -79,7 +76,7 @@ struct BackupCommands {
             version: services.settings.options.version,
             time: context.time
         )
-        let metadata = includesHistory ? reading.metadata(&context) : []
+        let metadata = includesHistory ? reading.metadata(context.core) : []
         services.backups.begin(reading, for: context.connection)
         do throws(StateError) {
             try services.settings.options.checkReply(head.count + metadata.count)
@@ -98,13 +95,6 @@ struct BackupCommands {
     private func next(_ context: borrowing CommandContext) throws(StateError) {
         guard let reading = context.connection.session.backup else {
             throw StateError(.err, "no backup was begun: STATE.BACKUP BEGIN comes first")
-        }
-        guard reading.revision <= context.core.revisions.durable else {
-            throw StateError(
-                .err,
-                "revision \(reading.revision) is not durable yet: ask for the backup's next piece once its "
-                    + "beginning was answered"
-            )
         }
         guard !reading.hasEnded else {
             services.backups.end(context.connection)

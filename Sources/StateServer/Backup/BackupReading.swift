@@ -8,18 +8,16 @@ import StateWire
 /// What is read does not change, because settling and compaction pause while pieces are asked for; if
 /// something was removed since the beginning nevertheless, the backup fails.
 ///
-/// First come the newest changes of keys up to the floor of the history, which the store has in rows, in
-/// the order of keys; then the changes after it. With history, a change that has superseded one up to the
+/// First come the newest changes of keys up to a floor, which the store has in rows, in the order of keys;
+/// then the changes after it. The floor is that of the history, or, where that begins later, as of a store
+/// that keeps none, the end of the rows. With history, a change that has superseded one up to the
 /// floor comes after that one. Without, changes are read twice: a change names the one that it supersedes,
 /// so the first time finds which are superseded at the revision, with 16 bytes of memory each.
-///
-/// Where the rows end before the floor, as of a store that keeps no history, its end is the floor.
 ///
 /// The history thread uses it while a ``BackupJob`` reads, the loop thread before and after: the proof
 /// of `@unchecked Sendable`.
 final class BackupReading: @unchecked Sendable {
-    /// What is read is the store at this revision.
-    let revision: Int64
+    private let revision: Int64
     private let since: Int64
     private let includesHistory: Bool
     private let compaction: any CompactingBacking
@@ -32,8 +30,10 @@ final class BackupReading: @unchecked Sendable {
     /// Whether it was checked that nothing is missing.
     private var isWhole = false
     private var place: HistoryPlace
-    /// The oldest state that the backup has.
+    /// The rows end there, and the changes begin.
     private var floor: Int64 = 0
+    /// The oldest state that the history has.
+    private var oldest: Int64 = 0
     /// No row has a change after it; 0 without rows, and for a backup of changes only.
     private var lastRowRevision: Int64 = 0
     /// The last key whose row was read, and whether all were.
@@ -92,11 +92,11 @@ final class BackupReading: @unchecked Sendable {
             )
     }
 
-    /// The frame of the handlers' records; empty if there are none.
-    func metadata(_ context: inout CommandContext) -> [UInt8] {
+    /// The frame of the handlers' records, as they are with the revision; empty if there are none.
+    func metadata(_ core: borrowing KeyspaceCore) -> [UInt8] {
         var payload: [UInt8] = []
         var count = 0
-        context.core.forEachMetadataEntry(&context.receipt) { name, text in
+        core.forEachDurableMetadataEntry { name, text in
             for part in [name, text] {
                 payload.append(littleEndian: UInt32(part.utf8.count))
                 payload += part.utf8
@@ -150,10 +150,11 @@ final class BackupReading: @unchecked Sendable {
     /// pause.
     private func requireWhole(_ history: any HistoryReading, _ compacted: Int64) throws {
         guard !isWhole else { return }
-        floor = compacted
-        let oldest = max(compacted, try history.floors().highest)
-        guard oldest <= revision else { throw BackupReading.wasCompacted }
-        if since > 0, oldest > since { throw StateError.compacted(since, oldest: oldest) }
+        let ruled = try history.floors().highest
+        if since > 0, max(compacted, ruled) > since {
+            throw StateError.compacted(since, oldest: max(compacted, ruled))
+        }
+        (floor, oldest) = (compacted, min(compacted, revision))
         if let settled = history as? any SettledReading {
             guard settled.lastRowRevision <= revision else { throw BackupReading.wasCompacted }
             rows.areRead = since > 0
@@ -162,6 +163,7 @@ final class BackupReading: @unchecked Sendable {
                 (lastRowRevision, place) = (settled.lastRowRevision, .end(of: floor))
             }
         }
+        guard max(floor, ruled) <= revision else { throw BackupReading.wasCompacted }
         isWhole = true
     }
 
@@ -196,10 +198,12 @@ final class BackupReading: @unchecked Sendable {
     }
 
     private func readChanges(_ history: any HistoryReading) throws -> [UInt8] {
+        let budget = HistoryBudget(byteCount: .max)
         if held.newer.isEmpty, held.olderPlaces.isEmpty { try passChanges(history) }
         // What is superseded comes first, in pieces of its own if it is long.
         while let place = held.olderPlaces.last {
-            guard held.older.count < BackupReading.pieceByteCount else { return takeOlder() }
+            let isFull = held.older.count >= BackupReading.pieceByteCount
+            guard !isFull, !budget.isUsedUp else { return takeOlder() }
             let isThere = try history.withChange(at: place, supersededBy: nil) {
                 $0.appendBackupRow(to: &held.older)
             }
@@ -212,7 +216,7 @@ final class BackupReading: @unchecked Sendable {
         // Without history, it begins here.
         let floors = includesHistory ? try history.floors().text : ""
         let lines =
-            [(name: "compacted", value: "\(includesHistory ? floor : revision)")]
+            [(name: "compacted", value: "\(includesHistory ? oldest : revision)")]
             + floors.split(separator: "\n").map { (name: "floor", value: String($0)) }
         return rows + writer.end(lines)
     }
@@ -253,8 +257,8 @@ final class BackupReading: @unchecked Sendable {
                 pass($0, nil)
             }
         }
-        // The next one is the last.
-        held.olderPlaces.reverse()
+        // In their order each frame of the log is read once; the next one is the last.
+        held.olderPlaces.sort(by: >)
     }
 
     /// Whether what a change superseded belongs to the state at the floor, and its row may have a later
