@@ -297,6 +297,7 @@ let package = Package(
             name: "StateTestProgram",
             dependencies: [
                 "StateClient", "StateSQLite", "StateContainers", "StateEngine", "StateLog",
+                "CTestUsers",
             ],
             path: "Tests/StateTestProgram",
             swiftSettings: tests

@@ -58,7 +58,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// Why the last request for a compaction is refused.
     var refusal: StateError?
 
-    private var lock: OwnerLock?
+    private(set) var lock: OwnerLock?
     private(set) var tail: LogTail?
     private(set) var settler: Settler?
     let room: DiskRoom
@@ -556,6 +556,13 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
                 "\(location.database) is not open: nothing was committed"
             )
         }
+        guard lock?.isOfThisProcess != false else {
+            throw StateError(
+                .readOnly,
+                "\(location.database) belongs to the process that this one was forked from: nothing was "
+                    + "committed; open a database in the process that uses it"
+            )
+        }
         if let loss { throw loss }
         var appending = appending
         appending.limit = options.settling.logByteCount
@@ -644,7 +651,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     ///
     /// If that fails, it is left as after a crash: the next start reads the log.
     public func close() {
-        guard let settler else { return }
+        guard let settler, !leavesToOwner() else { return }
         settler.end()
         defer { (self.settler, tail, lock, fileCheck) = (nil, nil, nil, nil) }
         lossAtClose = fileFinding.map {
@@ -657,7 +664,16 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     }
 
     /// A store that is released without ``close()`` is as after a crash.
-    deinit { settler?.end() }
+    deinit { if !leavesToOwner() { settler?.end() } }
+
+    /// A child that was forked closes nothing: SQLite would remove what its parent uses.
+    ///
+    /// - Returns: Whether this is one.
+    private func leavesToOwner() -> Bool {
+        guard let settler, lock?.isOfThisProcess == false else { return false }
+        _ = Unmanaged.passRetained(settler)
+        return true
+    }
 }
 
 extension SQLiteBacking: PendingFileListBacking {

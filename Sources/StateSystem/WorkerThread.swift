@@ -6,6 +6,8 @@ package final class WorkerThread: Sendable {
     private let name: String
     private let stackByteCount: Int?
     private let handle = StateLock<UInt?>(nil)
+    /// A child that was forked has no other threads.
+    private let process = getpid()
 
     /// - Parameters:
     ///   - name: At most 15 bytes.
@@ -59,14 +61,15 @@ package final class WorkerThread: Sendable {
         handle.withLock { handle in handle == clinux_current_thread() }
     }
 
-    /// Waits until the thread has ended; does nothing if it was not started or was joined before.
+    /// Waits until the thread has ended; does nothing if it was not started or was joined before, or in a
+    /// child that was forked.
     package func join() {
         let thread = handle.withLock { handle in
             let thread = handle
             handle = nil
             return thread
         }
-        if let thread { clinux_join_thread(thread) }
+        if let thread, getpid() == process { clinux_join_thread(thread) }
     }
 
     /// Lets the thread end by itself, without a join.
@@ -75,7 +78,7 @@ package final class WorkerThread: Sendable {
             defer { handle = nil }
             return handle
         }
-        if let thread { clinux_detach_thread(thread) }
+        if let thread, getpid() == process { clinux_detach_thread(thread) }
     }
 
     private final class Body: Sendable {

@@ -75,3 +75,5 @@ int ctest_connect_as(const char *path, uid_t uid, gid_t gid, const gid_t *groups
     errno = failure;
     return attempt.descriptor;
 }
+
+pid_t ctest_fork(void) { return fork(); }

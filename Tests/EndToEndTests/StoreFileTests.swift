@@ -40,6 +40,26 @@ struct StoreFileTests {
         #expect(try daemon.stop() == 5)
     }
 
+    @Test
+    func `durable before acknowledged: a prepared file of the log that was removed is not used`()
+        throws
+    {
+        let spare = "\(daemon.dataPath)/log/2.log"
+        #expect(eventually { access(spare, F_OK) == 0 })
+        #expect(unlink(spare) == 0)
+        try client.set([2], for: "key/0")
+        // More than the segment has room for.
+        let value = [UInt8](repeating: 7, count: 100_000)
+        for number in 0..<15 { try client.set(value, for: Key(verified: "long/\(number)")) }
+        daemon.kill()
+        try daemon.start()
+        let next = try daemon.connect()
+        for number in 0..<15 {
+            #expect(try next.value(for: Key(verified: "long/\(number)")) == value)
+        }
+        try daemon.stop()
+    }
+
     @Test func `a data directory that goes away and comes back loses nothing`() throws {
         let away = daemon.directory.path(of: "away")
         #expect(rename(daemon.dataPath, away) == 0)

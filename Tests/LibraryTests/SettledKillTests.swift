@@ -94,4 +94,15 @@ struct SettledKillTests {
             #expect(values["key/\(key)"] == (expected == 0 ? nil : expected))
         }
     }
+
+    @Test func `one authority: a child that was forked changes nothing and closes nothing`() throws
+    {
+        let directory = try TemporaryDirectory()
+        let path = directory.path(of: "app.db")
+        let result = try runCommand(builtProgram("StateTestProgram"), ["fork", path])
+        #expect(result.exitCode == 0, "\(result)")
+        #expect(result.text == "READONLY\n0\nset\n", "\(result)")
+        let state = try SQLiteState(0, key: "number", in: SQLiteDatabase(path: path))
+        #expect(state.value == 3)
+    }
 }

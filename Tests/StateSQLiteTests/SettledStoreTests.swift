@@ -532,6 +532,29 @@ struct SettledIdentityTests {
         #expect(try run().keys.count == 5)
     }
 
+    @Test(arguments: [false, true])
+    func `a database alone, copied after a kill, is no older state`(isFirst: Bool) throws {
+        if !isFirst { try run(commits: 3) }
+        try run(commits: 5, closes: false)
+        mkdir(directory.path(of: "alone"), 0o700)
+        try copy("data/stated.db", as: "alone/stated.db")
+        let error = #expect(throws: StateError.self) { try run("alone") }
+        #expect(error?.message.hasPrefix("the log of") == true, "\(error as Any)")
+    }
+
+    @Test func `a directory of the log that is a link, and a relative path, lead where they led`()
+        throws
+    {
+        try run(commits: 5)
+        let (log, other) = (directory.path(of: "data/log"), directory.path(of: "other"))
+        try #require(rename(log, other) == 0 && symlink(other, log) == 0)
+        // Files are looked at after each 64 commits, at least.
+        try run(commits: 70)
+        #expect(try run().keys.count == 75)
+        #expect(StoreLocation(path: "app.db").database.hasPrefix("/"))
+        #expect(StoreLocation(directory: "data").logDirectory.hasPrefix("/"))
+    }
+
     @Test func `a database that is missing is refused while its log is there`() throws {
         try run(commits: 5, closes: false)
         try #require(

@@ -1,3 +1,4 @@
+import CTestUsers
 import Glibc
 import StateClient
 import StateContainers
@@ -39,12 +40,14 @@ enum StateTestProgram {
             try locks(in: rest[0], rest[1], Int(rest[2]) ?? 0, reportingTo: rest[3])
         case ("settle", let rest) where rest.count == 1:
             try settle(in: rest[0])
+        case ("fork", let rest) where rest.count == 1:
+            try fork(with: rest[0])
         case ("fill", let rest) where rest.count == 1:
             try fill(rest[0])
         default:
             throw StateError(
                 .err,
-                "count SOCKET KEY N | set SOCKET KEY FROM TO | transfer DATABASE|SOCKET PATH | rewrite DIRECTORY KEY | hold SOCKET N | default KEY | change [scopes] | locks SOCKET NAME N PATH | settle DIRECTORY | fill DIRECTORY"
+                "count SOCKET KEY N | set SOCKET KEY FROM TO | transfer DATABASE|SOCKET PATH | rewrite DIRECTORY KEY | hold SOCKET N | default KEY | change [scopes] | locks SOCKET NAME N PATH | settle DIRECTORY | fill DIRECTORY | fork DATABASE"
             )
         }
     }
@@ -62,6 +65,31 @@ enum StateTestProgram {
         let after = state.withValue { address(of: $0) }
         say(before == after ? "in place" : "copied")
         say(StateScope.run { state.value[5] })
+    }
+
+    /// A child that was forked changes a value and releases the database, and then its parent does.
+    private static func fork(with path: String) throws {
+        var database: SQLiteDatabase? = try SQLiteDatabase(path: path)
+        var state: SQLiteState<Int>? = try database.map {
+            try SQLiteState(0, key: "number", in: $0)
+        }
+        try state?.set(1)
+        let child = ctest_fork()
+        guard child != 0 else {
+            do throws(StateError) {
+                try state?.set(2)
+                say("committed")
+            } catch {
+                say("\(error.code)")
+            }
+            (state, database) = (nil, nil)
+            exit(0)
+        }
+        var status: Int32 = 0
+        waitpid(child, &status, 0)
+        say(status)
+        try state?.set(3)
+        say("set")
     }
 
     private static func address(of bytes: [UInt8]) -> UInt? {

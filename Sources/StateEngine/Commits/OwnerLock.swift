@@ -10,6 +10,7 @@ import StateSystem
 /// https://man7.org/linux/man-pages/man2/fcntl_locking.2.html
 package final class OwnerLock {
     private let descriptor: Int32
+    private let process = getpid()
     /// The locked file of the store itself; -1 for none.
     private var held: Int32 = -1
 
@@ -56,7 +57,15 @@ package final class OwnerLock {
         held = opened
     }
 
+    /// Whether this process took it: a child that was forked has its files, and is not the owner.
+    package var isOfThisProcess: Bool { getpid() == process }
+
     deinit {
+        guard isOfThisProcess else {
+            if held >= 0 { StatePlatform.close(held) }
+            StatePlatform.close(descriptor)
+            return
+        }
         if held >= 0 {
             flock(held, LOCK_UN)
             StatePlatform.close(held)
