@@ -255,7 +255,7 @@ mutants=(
     "settled-backup-older"
     "complete: a backup leaves out what a change has superseded that only the log has"
     "Sources/StateServer/Backup/BackupReading.swift"
-    's/includesHistory \&\& previous.revision <= floor/includesHistory \&\& previous.revision < 0/'
+    's/includesHistory \&\& previous.revision <= beginning.floor/includesHistory \&\& previous.revision < 0/'
     "STATED_TEST=1" "SettledBackupTests"
 
     "interval-boot"

@@ -30,12 +30,16 @@ final class BackupReading: @unchecked Sendable {
     /// Whether it was checked that nothing is missing.
     private var isWhole = false
     private var place: HistoryPlace
-    /// The rows end there, and the changes begin.
-    private var floor: Int64 = 0
-    /// The oldest state that the history has.
-    private var oldest: Int64 = 0
-    /// No row has a change after it; 0 without rows, and for a backup of changes only.
-    private var lastRowRevision: Int64 = 0
+    /// Where it begins; known once it is whole.
+    private struct Beginning {
+        /// The rows end there, and the changes begin.
+        var floor: Int64 = 0
+        /// The oldest state that the history has.
+        var oldest: Int64 = 0
+        /// No row has a change after it; 0 without rows, and for a backup of changes only.
+        var lastRowRevision: Int64 = 0
+    }
+    private var beginning = Beginning()
     /// The last key whose row was read, and whether all were.
     private var rows = (lastKey: nil as [UInt8]?, areRead: false)
     /// What rows up to the revision supersede, in order once it is complete; nil with history.
@@ -154,16 +158,17 @@ final class BackupReading: @unchecked Sendable {
         if since > 0, max(compacted, ruled) > since {
             throw StateError.compacted(since, oldest: max(compacted, ruled))
         }
-        (floor, oldest) = (compacted, min(compacted, revision))
+        (beginning.floor, beginning.oldest) = (compacted, min(compacted, revision))
         if let settled = history as? any SettledReading {
             guard settled.lastRowRevision <= revision else { throw BackupReading.wasCompacted }
             rows.areRead = since > 0
             if since == 0 {
-                floor = min(compacted, settled.settledRevision)
-                (lastRowRevision, place) = (settled.lastRowRevision, .end(of: floor))
+                beginning.floor = min(compacted, settled.settledRevision)
+                beginning.lastRowRevision = settled.lastRowRevision
+                place = .end(of: beginning.floor)
             }
         }
-        guard max(floor, ruled) <= revision else { throw BackupReading.wasCompacted }
+        guard max(beginning.floor, ruled) <= revision else { throw BackupReading.wasCompacted }
         isWhole = true
     }
 
@@ -177,7 +182,7 @@ final class BackupReading: @unchecked Sendable {
         guard isAtEnd else { return }
         superseded?.sort()
         isSupersededComplete = true
-        place = .end(of: history is any SettledReading ? max(since, floor) : since)
+        place = .end(of: history is any SettledReading ? max(since, beginning.floor) : since)
     }
 
     /// The newest changes of keys up to the floor.
@@ -188,7 +193,7 @@ final class BackupReading: @unchecked Sendable {
         rows.areRead = try settled.forEachRow(after: rows.lastKey) { row in
             rows.lastKey = Array(row.key)
             let before = payload.count
-            if row.revision <= floor, !isSuperseded(row.place) {
+            if row.revision <= beginning.floor, !isSuperseded(row.place) {
                 row.appendBackupRow(to: &payload)
                 count += 1
             }
@@ -216,7 +221,7 @@ final class BackupReading: @unchecked Sendable {
         // Without history, it begins here.
         let floors = includesHistory ? try history.floors().text : ""
         let lines =
-            [(name: "compacted", value: "\(includesHistory ? oldest : revision)")]
+            [(name: "compacted", value: "\(includesHistory ? beginning.oldest : revision)")]
             + floors.split(separator: "\n").map { (name: "floor", value: String($0)) }
         return rows + writer.end(lines)
     }
@@ -264,7 +269,8 @@ final class BackupReading: @unchecked Sendable {
     /// Whether what a change superseded belongs to the state at the floor, and its row may have a later
     /// change of the key.
     private func lacksRow(of previous: HistoryPlace, before revision: Int64) -> Bool {
-        includesHistory && previous.revision <= floor && revision <= lastRowRevision
+        includesHistory && previous.revision <= beginning.floor
+            && revision <= beginning.lastRowRevision
     }
 
     /// Whether a later change up to the revision supersedes one.
