@@ -268,10 +268,7 @@ package struct CommitCoder {
             case .commit: _ = try current.begin(&reader, at: frameTime)
             case .change:
                 let offset = reader.offset
-                let (change, link) = try readChange(&reader, current)
-                guard link.checksum == checksum(of: change) else {
-                    throw LogDamage("has a row that is not the one that was written")
-                }
+                let (change, _) = try readChange(&reader, current)
                 spots.append(Spot(change.place, offset, current, in: contents))
                 current.ordinal = change.ordinal
             case .metadata: _ = try readMetadata(&reader)
@@ -281,7 +278,7 @@ package struct CommitCoder {
         return spots
     }
 
-    /// The change at a spot of some contents.
+    /// The change at a spot of some contents, compared with the checksum of its row.
     static func change(
         at spot: Spot,
         of contents: Bytes
@@ -289,7 +286,11 @@ package struct CommitCoder {
         var reader = LogReaderBytes(contents, from: spot.offset)
         var before = spot.before
         before.cause = contents.slice(spot.cause.lowerBound, spot.cause.upperBound)
-        return try readChange(&reader, before)
+        let (change, link) = try readChange(&reader, before)
+        guard link.checksum == checksum(of: change) else {
+            throw LogDamage("has a row that is not the one that was written")
+        }
+        return (change, link)
     }
 
     private static func readChange(

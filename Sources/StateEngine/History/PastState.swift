@@ -77,8 +77,6 @@ package final class PastState: @unchecked Sendable {
     private var valueByteCount = 0
     private var isScanned = false
     private var lookedUp = 0
-    /// Of those up to there, which have not, as positions in ``changed``; the next one is the last.
-    private var waiting: [Int] = []
     private var liveCount = 0
     /// In key order; those up to ``lookedUp`` have their versions.
     private(set) var changed: [Changed] = []
@@ -187,18 +185,12 @@ package final class PastState: @unchecked Sendable {
         _ history: any HistoryReading,
         _ budget: inout HistoryBudget
     ) throws -> Bool {
-        while !waiting.isEmpty || lookedUp < changed.count && liveCount < request.limit {
+        while lookedUp < changed.count, liveCount < request.limit {
             guard !budget.isUsedUp else { return false }
-            if waiting.isEmpty {
-                let end = min(changed.count, lookedUp + min(512, request.limit - liveCount))
-                waiting = order(of: lookedUp..<end, history)
-                lookedUp = end
-            }
-            while let index = waiting.last {
-                guard !budget.isUsedUp else { return false }
-                try lookUp(index, history)
-                waiting.removeLast()
-            }
+            // So many at least: each slice reads the frames of the log that have them once more.
+            let end = min(changed.count, lookedUp + min(512, request.limit - liveCount))
+            for index in order(of: lookedUp..<end, history) { try lookUp(index, history) }
+            lookedUp = end
         }
         if lookedUp < changed.count, lookedUp > 0 {
             lastKey = changed[lookedUp - 1].key
@@ -207,8 +199,7 @@ package final class PastState: @unchecked Sendable {
         return true
     }
 
-    /// In order of the changes that have their versions, the last first, so that each frame of the log is
-    /// read once.
+    /// In order of the changes that have their versions, so that each frame of the log is read once.
     private func order(of range: Range<Int>, _ history: any HistoryReading) -> [Int] {
         let first = (history as? any SettledReading)?.firstRevision ?? 0
         func place(_ index: Int) -> HistoryPlace? {
@@ -216,7 +207,7 @@ package final class PastState: @unchecked Sendable {
             return place.revision < first ? changed[index].successor : place
         }
         return range.compactMap { index in place(index).map { (place: $0, index: index) } }
-            .sorted { $0.place > $1.place }
+            .sorted { $0.place < $1.place }
             .map(\.index)
     }
 

@@ -203,12 +203,10 @@ final class BackupReading: @unchecked Sendable {
     }
 
     private func readChanges(_ history: any HistoryReading) throws -> [UInt8] {
-        let budget = HistoryBudget(byteCount: .max)
         if held.newer.isEmpty, held.olderPlaces.isEmpty { try passChanges(history) }
         // What is superseded comes first, in pieces of its own if it is long.
         while let place = held.olderPlaces.last {
-            let isFull = held.older.count >= BackupReading.pieceByteCount
-            guard !isFull, !budget.isUsedUp else { return takeOlder() }
+            guard held.older.count < BackupReading.pieceByteCount else { return takeOlder() }
             let isThere = try history.withChange(at: place, supersededBy: nil) {
                 $0.appendBackupRow(to: &held.older)
             }
