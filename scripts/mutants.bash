@@ -217,7 +217,7 @@ mutants=(
     "STATED_TEST=1" "StoreCheckTests"
 
     "backup-floor"
-    "nothing lost: a backup has no rows between what is settled and the floor"
+    "complete: a backup has no rows between what is settled and the floor"
     "Sources/StateServer/Backup/BackupReading.swift"
     's/floor = min(compacted, settled.settledRevision)/floor = compacted/'
     "STATED_TEST=1" "SettledBackupTests"
@@ -227,6 +227,24 @@ mutants=(
     "Sources/StateLog/SegmentRewrite.swift"
     's/if frame.kind == .life {/if frame.kind == .mark {/'
     "STATED_TEST=1" "SettledRuleTests"
+
+    "spare-unnamed"
+    "durable before acknowledged: a prepared file that somebody has removed gets commits"
+    "Sources/StateLog/StateLog.swift"
+    's/if files.finding(among: .(spare.name, spare.file).) == nil { return spare }/return spare/'
+    "STATED_TEST=1" "StoreFileTests"
+
+    "life-unmoved"
+    "never an older state: a database alone passes for a clean copy after a kill"
+    "Sources/StateSQLite/SQLiteBacking.swift"
+    's/if passesForWhole { try moveLife(database) }/_ = passesForWhole/'
+    "STATED_TEST=1" "SettledIdentityTests"
+
+    "fork-writes"
+    "one authority: a child that was forked writes to the store of its parent"
+    "Sources/StateEngine/Commits/OwnerLock.swift"
+    's/var isOfThisProcess: Bool { getpid() == process }/var isOfThisProcess: Bool { process > 0 }/'
+    "STATED_TEST=1" "SettledKillTests"
 
     "settle-believed"
     "durable before acknowledged: what the page cache has of the database after an error is believed"

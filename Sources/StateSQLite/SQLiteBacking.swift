@@ -225,7 +225,9 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         loaded.revision = max(loaded.revision, facts.leastRevision)
         loaded.compacted = try takeFloors(&texts, facts, tail)
         hasAllDeferred = bootMark.isOfThisBoot
+        let passesForWhole = facts.isClosed || facts.life.number == 0
         beginLife(tail, database, &facts, ofCopy: isCopy)
+        if passesForWhole { try moveLife(database) }
         pendingFiles = texts.removeValue(forKey: Name.pendingFiles)
         fileContainersText = texts.removeValue(forKey: Name.fileContainers)
         loaded.metadata = texts
@@ -457,17 +459,24 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
                 try log.begin(life, at: SystemClock.wallMilliseconds())
             }
             facts.life = LogLife(number: tail.withLog { $0.life.number })
-            let isInDatabase = !facts.isClosed && before > 0
             (facts.isClosed, facts.former) = (false, nil)
             try database.write(facts)
-            if !isInDatabase {
-                // Without its own log the database must not pass for one that has everything.
-                try database.confirm(wholly: false)
-                _ = try database.checkpoint()
-            }
         } catch {
             // A full disk, or another process that holds the write lock of the database: the log knows both
             // lives.
+            reports.finding("\(location.database) is as the last process left it: \(error)")
+        }
+    }
+
+    /// Without SQLite's own log the database must not pass for one that has everything.
+    ///
+    /// - Throws: SQLite's error: nobody can say what the disk has.
+    private func moveLife(_ database: SettledDatabase) throws {
+        do throws(SQLiteFailure) {
+            try database.confirm(wholly: false)
+            _ = try database.checkpoint()
+        } catch {
+            guard error.isOfAnotherProcess || error.isOfRoom && !error.isOfSync else { throw error }
             reports.finding("\(location.database) is as the last process left it: \(error)")
         }
     }
@@ -670,8 +679,9 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     ///
     /// - Returns: Whether this is one.
     private func leavesToOwner() -> Bool {
-        guard let settler, lock?.isOfThisProcess == false else { return false }
+        guard let settler, let lock, !lock.isOfThisProcess else { return false }
         _ = Unmanaged.passRetained(settler)
+        lock.leaveToOwner()
         return true
     }
 }

@@ -4,7 +4,9 @@ import Testing
 
 struct HistoryFloorsTests {
     @Test(arguments: ["x*y", "a[b", #"a\b"#, "plain"])
-    func `many keys of a directory have a floor, whatever bytes its name has`(name: String) {
+    func `a gap is never silent: many keys of a directory have a floor, whatever its name`(
+        name: String
+    ) {
         var floors = HistoryFloors()
         let keys = (0..<20).map { Array("\(name)/\($0)".utf8) }
         floors.raise(keys: keys, to: 7)

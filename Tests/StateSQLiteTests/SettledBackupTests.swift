@@ -77,7 +77,7 @@ struct SettledBackupTests {
     }
 
     @Test(arguments: [true, false], [HistoryLimits.none, .keep(changes: .max)])
-    func `nothing lost: a backup has what is in the log only, although its history begins later`(
+    func `complete: a backup has what is in the log only, although its history begins later`(
         includesHistory: Bool,
         history: HistoryLimits
     ) throws {

@@ -91,7 +91,9 @@ struct SettledRuleTests {
         #expect(try model.faults() == [])
     }
 
-    @Test func `a store whose segments were written again is whole, also if it was killed then`()
+    @Test
+    func
+        `never silent about storage: a store whose segments were written again is whole, also when killed`()
         throws
     {
         let model = try RuledModel(seed: Seed.base, backing)

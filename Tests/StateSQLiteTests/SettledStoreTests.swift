@@ -500,6 +500,16 @@ struct SettledIdentityTests {
         try write(bytes, to: directory.path(of: "data/stated.db"))
         // At the place where its own log ends, the other one has nothing of it.
         try refusal("")
+        // Two copies have the same places and revisions.
+        try copy("other", as: "second")
+        try copy("other", as: "third")
+        for name in ["second", "third"] { try run(name, commits: 1) }
+        try copyBytes(
+            of: directory.path(of: "second/stated.db"),
+            into: directory.path(of: "third/stated.db")
+        )
+        let error = #expect(throws: StateError.self) { try run("third") }
+        #expect(error?.message.contains("of different times") == true, "\(error as Any)")
     }
 
     @Test func `a segment that was cut is refused by its place`() throws {
@@ -533,7 +543,9 @@ struct SettledIdentityTests {
     }
 
     @Test(arguments: [false, true])
-    func `a database alone, copied after a kill, is no older state`(isFirst: Bool) throws {
+    func `never an older state: a database alone, copied after a kill, does not pass for whole`(
+        isFirst: Bool
+    ) throws {
         if !isFirst { try run(commits: 3) }
         try run(commits: 5, closes: false)
         mkdir(directory.path(of: "alone"), 0o700)

@@ -93,7 +93,7 @@ struct StoreCheckTests {
 
     /// A kill between the transactions of a settle leaves them.
     @Test
-    func `rows that are newer than the settled place fit the log that has them, and no older one`()
+    func `never an older state: rows newer than the settled place fit the log that has them only`()
         throws
     {
         func copy(_ name: String, as other: String) throws {

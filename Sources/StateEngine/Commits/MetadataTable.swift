@@ -37,7 +37,7 @@ struct MetadataTable: ~Copyable {
     ///   - entry: Of a transaction.
     ///   - durable: Entries up to this revision stay.
     mutating func set(_ entry: MetadataEntry, above durable: Int64) {
-        recent.removeAll { $0.revision <= durable }
+        recent.removeFirst(recent.prefix { $0.revision <= durable }.count)
         recent.append(entry)
         versions[entry.name] = entry.text.map { Version(revision: entry.revision, text: $0) }
         if !entry.isDeferrable { lastChange = entry.revision }
@@ -58,7 +58,10 @@ struct MetadataTable: ~Copyable {
     mutating func undo(_ metadata: [MetadataEntry]) {
         for entry in metadata.reversed() where !entry.isPublished {
             versions[entry.name] = entry.superseded
-            recent.removeAll { $0.revision == entry.revision && $0.name == entry.name }
+            let index = recent.lastIndex {
+                $0.revision == entry.revision && $0.name == entry.name
+            }
+            if let index { recent.remove(at: index) }
             lastChange = min(lastChange, entry.revision - 1)
         }
     }

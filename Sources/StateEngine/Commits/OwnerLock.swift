@@ -9,7 +9,7 @@ import StateSystem
 /// does not report who holds such a lock, so the owner writes its pid into the file.
 /// https://man7.org/linux/man-pages/man2/fcntl_locking.2.html
 package final class OwnerLock {
-    private let descriptor: Int32
+    private var descriptor: Int32
     private let process = getpid()
     /// The locked file of the store itself; -1 for none.
     private var held: Int32 = -1
@@ -60,12 +60,15 @@ package final class OwnerLock {
     /// Whether this process took it: a child that was forked has its files, and is not the owner.
     package var isOfThisProcess: Bool { getpid() == process }
 
+    /// Closes what a child that was forked has of it: as long as it is open there, nobody gets the lock after
+    /// the owner's end.
+    package func leaveToOwner() {
+        for file in [held, descriptor] where file >= 0 { StatePlatform.close(file) }
+        (held, descriptor) = (-1, -1)
+    }
+
     deinit {
-        guard isOfThisProcess else {
-            if held >= 0 { StatePlatform.close(held) }
-            StatePlatform.close(descriptor)
-            return
-        }
+        guard isOfThisProcess else { return leaveToOwner() }
         if held >= 0 {
             flock(held, LOCK_UN)
             StatePlatform.close(held)

@@ -204,7 +204,9 @@ final class Settler: @unchecked Sendable {
         func rest() -> Int64? {
             tail.oldest.map { max(0, $0 + age - clinux_monotonic_nanoseconds()) }
         }
-        guard tail.unsettledByteCount >= limit || rest() == 0 else {
+        // What failed is tried again, so that nobody is told of a failure that has ended.
+        let hasFailed = gauges.status.withLock { $0.failure != nil }
+        guard tail.unsettledByteCount >= limit || rest() == 0 || hasFailed else {
             if hasNewSegment { _ = removing(pausing: true) { dropIfDue() } }
             return rest()
         }
