@@ -165,8 +165,10 @@ struct SettledBackupTests {
         try #require(sqlite3_exec(reader, sql, nil, nil, nil) == SQLITE_OK)
         let settled = backing.status.settledRevision
         try write(keyspace, 60, &random)
-        // More than SQLite's own log keeps.
+        // More than SQLite's own log keeps: it is not moved, and nothing more is settled.
         try keyspace.apply([.set("big", random.bytes(1 << 20))])
+        #expect(throws: StateError.self) { try backing.settle() }
+        try write(keyspace, 20, &random)
         #expect(throws: StateError.self) { try backing.settle() }
         #expect(backing.status.settledRevision < keyspace.revision)
         sqlite3_close(reader)

@@ -85,7 +85,7 @@ final class SettledStage {
         _ random: inout SplitMix,
         _ keyCount: Int
     ) throws {
-        earlierValues = values
+        let before = (values: values, revision: keyspace.revision)
         var mutations: [Mutation] = []
         var touched: Set<String> = []
         for _ in 0..<(random.chance(15) ? Int.random(in: 2...8, using: &random) : 1) {
@@ -102,7 +102,8 @@ final class SettledStage {
                 values[key] = value
             }
         }
-        try keyspace.apply(mutations)
+        // A delete of what is not there is no commit.
+        if try keyspace.apply(mutations) != before.revision { earlierValues = before.values }
     }
 
     /// What a start of a store in a directory reads; the files are changed by it.
