@@ -297,7 +297,7 @@ let package = Package(
             name: "StateTestProgram",
             dependencies: [
                 "StateClient", "StateSQLite", "StateContainers", "StateEngine", "StateLog",
-                "CTestUsers",
+                "StateSystem", "CTestUsers",
             ],
             path: "Tests/StateTestProgram",
             swiftSettings: tests

@@ -40,6 +40,14 @@ int64_t clinux_thread_nanoseconds(uintptr_t thread) {
     return -1;
 }
 
+static int fork_count;
+
+static void count_fork(void) { __atomic_add_fetch(&fork_count, 1, __ATOMIC_RELAXED); }
+
+__attribute__((constructor)) static void count_forks(void) { pthread_atfork(NULL, NULL, count_fork); }
+
+int clinux_fork_count(void) { return __atomic_load_n(&fork_count, __ATOMIC_RELAXED); }
+
 static __thread const int *hurry;
 static __thread int64_t gave_way_at;
 

@@ -7,7 +7,7 @@ package final class WorkerThread: Sendable {
     private let stackByteCount: Int?
     private let handle = StateLock<UInt?>(nil)
     /// A child that was forked has no other threads.
-    private let process = getpid()
+    private let home = HomeProcess()
 
     /// - Parameters:
     ///   - name: At most 15 bytes.
@@ -69,7 +69,7 @@ package final class WorkerThread: Sendable {
             handle = nil
             return thread
         }
-        if let thread, getpid() == process { clinux_join_thread(thread) }
+        if let thread, home.isCurrent { clinux_join_thread(thread) }
     }
 
     /// Lets the thread end by itself, without a join.
@@ -78,7 +78,7 @@ package final class WorkerThread: Sendable {
             defer { handle = nil }
             return handle
         }
-        if let thread, getpid() == process { clinux_detach_thread(thread) }
+        if let thread, home.isCurrent { clinux_detach_thread(thread) }
     }
 
     private final class Body: Sendable {

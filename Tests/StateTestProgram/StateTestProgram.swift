@@ -5,6 +5,7 @@ import StateContainers
 import StateEngine
 import StateLog
 import StateSQLite
+import StateSystem
 
 /// What the library's tests run as another process: each command is a program of a few lines that a test may kill.
 @main
@@ -67,29 +68,54 @@ enum StateTestProgram {
         say(StateScope.run { state.value[5] })
     }
 
-    /// A child that was forked changes a value and releases the database, and then its parent does.
+    /// A child that was forked changes values and releases them, and then its parent does; and another one
+    /// while its parent commits.
     private static func fork(with path: String) throws {
         var database: SQLiteDatabase? = try SQLiteDatabase(path: path)
-        var state: SQLiteState<Int>? = try database.map {
-            try SQLiteState(0, key: "number", in: $0)
+        var files: StateDirectory? = try StateDirectory(path: path + ".files")
+        var states: [PersistentState<Int>] = []
+        if let database { states.append(try SQLiteState(0, key: "number", in: database)) }
+        if let files { states.append(try FileState(0, key: "number", in: files)) }
+        for state in states { try state.set(1) }
+        try inChild {
+            for state in states { tryToSet(state) }
+            (states, database, files) = ([], nil, nil)
         }
-        try state?.set(1)
+        for state in states { try state.set(3) }
+        let directory = open(path + ".files", O_RDONLY | O_DIRECTORY)
+        say(flock(directory, LOCK_EX | LOCK_NB) == 0 ? "free" : "locked")
+        guard let database else { return }
+        let busy = try SQLiteState(0, key: "busy", in: database)
+        let isDone = StateLock(false)
+        let writer = WorkerThread(name: "writer")
+        writer.start { while !isDone.withLock({ $0 }) { _ = try? busy.set(4) } }
+        for _ in 0..<5 {
+            usleep(5_000)
+            try inChild { tryToSet(states[0]) }
+        }
+        isDone.withLock { $0 = true }
+        writer.join()
+    }
+
+    private static func tryToSet(_ state: PersistentState<Int>) {
+        do throws(StateError) {
+            try state.set(2)
+            say("committed")
+        } catch {
+            say("\(error.code)")
+        }
+    }
+
+    /// Runs `body` in a child that is forked, and waits until that has exited.
+    private static func inChild(_ body: () throws -> Void) throws {
         let child = ctest_fork()
         guard child != 0 else {
-            do throws(StateError) {
-                try state?.set(2)
-                say("committed")
-            } catch {
-                say("\(error.code)")
-            }
-            (state, database) = (nil, nil)
+            try body()
             exit(0)
         }
         var status: Int32 = 0
         waitpid(child, &status, 0)
         say(status)
-        try state?.set(3)
-        say("set")
     }
 
     private static func address(of bytes: [UInt8]) -> UInt? {

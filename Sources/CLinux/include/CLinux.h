@@ -297,6 +297,10 @@ int64_t clinux_boottime_milliseconds(void);
 /// privilege.
 void clinux_schedule_as_batch(void);
 
+/// How many calls of fork(2) are between the first process of this program and the calling one; children of posix_spawn(3) and vfork(2) do
+/// not count.
+int clinux_fork_count(void);
+
 /// From now on the calling thread gives way where it calls `clinux_let_others_run`, as long as the flag is 0, which any thread may set; NULL
 /// ends that. The flag must live until then.
 void clinux_give_way(const int *hurry);

@@ -10,7 +10,7 @@ import StateSystem
 /// https://man7.org/linux/man-pages/man2/fcntl_locking.2.html
 package final class OwnerLock {
     private var descriptor: Int32
-    private let process = getpid()
+    private let home = HomeProcess()
     /// The locked file of the store itself; -1 for none.
     private var held: Int32 = -1
 
@@ -58,7 +58,7 @@ package final class OwnerLock {
     }
 
     /// Whether this process took it: a child that was forked has its files, and is not the owner.
-    package var isOfThisProcess: Bool { getpid() == process }
+    package var isOfThisProcess: Bool { home.isCurrent }
 
     /// Closes what a child that was forked has of it: as long as it is open there, nobody gets the lock after
     /// the owner's end.

@@ -1,5 +1,6 @@
 import CLinux
 import StatePlatform
+import StateSystem
 
 /// One file for each key, below a directory: the value as it is, for people, editors, git and
 /// configuration management.
@@ -52,6 +53,7 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
     var meetingCount = 0
 
     private let obstacles = FileObstacles()
+    private let home = HomeProcess()
 
     /// A store in a directory, which is created with mode 0700 if it is missing.
     ///
@@ -104,9 +106,9 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
         files?.watcher.setWake(wake)
     }
 
-    /// Stops watching and releases the lock.
+    /// Stops watching and releases the lock; a child that was forked leaves both to its parent.
     public func close() {
-        files?.watcher.stop()
+        if home.isCurrent { files?.watcher.stop() }
         files = nil
     }
 

@@ -15,6 +15,7 @@ import StateSystem
 /// only if nobody else can open the directory.
 final class DirectoryLock {
     private let descriptor: Int32
+    private let home = HomeProcess()
     /// Whether a process that cannot be named holds the lock: another daemon, or just a reader.
     private(set) var isHeldByUnknown = false
 
@@ -47,8 +48,8 @@ final class DirectoryLock {
 
     deinit {
         // Closing is not enough: if another thread starts a process, the child has the open file
-        // until its exec.
-        flock(descriptor, LOCK_UN)
+        // until its exec. A child that was forked is not the owner.
+        if home.isCurrent { flock(descriptor, LOCK_UN) }
         StatePlatform.close(descriptor)
     }
 

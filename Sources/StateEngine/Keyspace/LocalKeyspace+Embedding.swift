@@ -68,6 +68,10 @@ extension LocalKeyspace {
         commitsOnCaller: Bool,
         completion: @escaping @Sendable (Result<Int64, StateError>) -> Void
     ) -> Int64? {
+        do throws(StateError) { try requireHome() } catch {
+            completion(.failure(error))
+            return nil
+        }
         let now = LocalKeyspace.now()
         let (provisional, delivers) = withCore { core -> (Int64?, Bool) in
             let before = core.revisions.provisional
@@ -87,6 +91,7 @@ extension LocalKeyspace {
     package func durably<R>(
         _ body: (KeyspaceCore) throws(StateError) -> R
     ) throws(StateError) -> R {
+        try requireHome()
         let answer = Answer()
         // Order matters: the answer is held under the same lock. A commit that ended before would
         // not answer it.

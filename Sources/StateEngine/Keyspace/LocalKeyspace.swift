@@ -42,6 +42,7 @@ public final class LocalKeyspace: WaitableKeyspace {
     /// The same store for the commit thread, which must not keep it open by holding this object; nil
     /// in that one.
     let inner: LocalKeyspace?
+    private let home = HomeProcess()
     /// The same store; this reference does not keep it open.
     ///
     /// For what other threads than the program's hold for a moment. Otherwise the store could close a
@@ -115,11 +116,22 @@ public final class LocalKeyspace: WaitableKeyspace {
     }
 
     deinit {
-        guard let inner, !isClosed else { return }
+        guard let inner, !home.isCurrent || !isClosed else { return }
         guard queue.isOnItsThread || isHandingOut else { return inner.close() }
         // The commit thread cannot wait for its own end, nor a delivering thread for its own
         // deliveries.
         WorkerThread(name: "close").start { inner.close() }
+    }
+
+    /// - Throws: ``StateError/Code/readOnly`` in a child that was forked: nobody commits there, and a lock
+    ///   that another thread had at that moment is never released.
+    func requireHome() throws(StateError) {
+        guard !home.isCurrent else { return }
+        throw StateError(
+            .readOnly,
+            "the store belongs to the process that this one was forked from: nothing was committed; open "
+                + "it in the process that uses it"
+        )
     }
 
     private var isClosed: Bool { withCore { $0.admission.refusals.closure != nil } }
@@ -132,6 +144,10 @@ public final class LocalKeyspace: WaitableKeyspace {
     /// Later writes are refused. If it was closed before, nothing happens. A completion handler or a
     /// receiver must not call it: that ends the process.
     public func close() {
+        guard home.isCurrent else {
+            backing.close()
+            return didClose()
+        }
         checkMayWait()
         let refusal = StateError(.readOnly, "the keyspace is closed")
         let isFirst = withCore { core in

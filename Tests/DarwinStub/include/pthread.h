@@ -46,6 +46,7 @@ int pthread_create(
     pthread_t *thread, const pthread_attr_t *attributes,
     void *(*body)(void *), void *context
 );
+int pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 int pthread_join(pthread_t thread, void **value);
 int pthread_detach(pthread_t thread);
 pthread_t pthread_self(void);
