@@ -237,13 +237,25 @@ mutants=(
     "life-unmoved"
     "never an older state: a database alone passes for a clean copy after a kill"
     "Sources/StateSQLite/SQLiteBacking.swift"
-    's/if passesForWhole { try moveLife(database) }/_ = passesForWhole/'
+    's/let isMoved = try moveLife(database)/let isMoved = true/'
     "STATED_TEST=1" "SettledIdentityTests"
+
+    "carried-past-rules"
+    "a gap is never silent: what a rule has removed is read from the change that carries it"
+    "Sources/StateLog/LogView.swift"
+    's/guard let successor, place.revision < firstRevision else/guard let successor else/'
+    "STATED_COMPACTION_RUNS=4" "SettledRuleTests"
+
+    "older-than-rewrite"
+    "never silent about storage: a database from before a segment was written again is read"
+    "Sources/StateLog/LogScan.swift"
+    's/$0.isRewritten && $0.header.number >= start.place.segment/$0.isRewritten \&\& start.place.segment == 0/'
+    "STATED_TEST=1" "SettledRuleTests"
 
     "fork-writes"
     "one authority: a child that was forked writes to the store of its parent"
-    "Sources/StateEngine/Commits/OwnerLock.swift"
-    's/var isOfThisProcess: Bool { getpid() == process }/var isOfThisProcess: Bool { process > 0 }/'
+    "Sources/StateSystem/HomeProcess.swift"
+    's/clinux_fork_count() == forkCount/clinux_fork_count() >= forkCount/'
     "STATED_TEST=1" "SettledKillTests"
 
     "settle-believed"
@@ -327,7 +339,7 @@ mutants=(
     "log-line-floor"
     "complete: what a compaction has removed is linked to, not carried"
     "Sources/StateLog/StateLog.swift"
-    's/return max(first, leastFloor + 1)/return first/'
+    's/return max(first ?? lastRevision + 1, leastFloor + 1)/return first ?? 0/'
     "STATED_TEST=1" "WatchCommandTests"
 
     "log-frame-forgotten"

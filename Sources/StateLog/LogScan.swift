@@ -465,6 +465,18 @@ package struct LogReading: Sendable {
     ) throws(StateError) {
         (self.files, self.start) = (files, start)
         scan = try LogScan(files, from: start)
+        // What was written again was settled: a reader that has not read it is of an earlier time.
+        if let start,
+            let other = scan.segments.first(where: {
+                $0.isRewritten && $0.header.number >= start.place.segment
+            })
+        {
+            throw StateError(
+                .corrupt,
+                "the database is of an earlier time than \(other.name) of the log, which was settled and "
+                    + "written again: put both of one time there, or restore a backup"
+            )
+        }
         var failure: (any Error)?
         found = try scan.read { (frame, _) throws(LogDamage) in
             guard frame.kind == .commits else { return }

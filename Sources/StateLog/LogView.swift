@@ -101,14 +101,19 @@ package struct LogView: Sendable {
         fileprivate var carrying: KnownFrame?
 
         package init() {}
+
+        /// Whether a frame with a place is among them.
+        package func have(_ place: HistoryPlace) -> Bool {
+            own?.hasRange(of: place) ?? false || carrying?.hasRange(of: place) ?? false
+        }
     }
 
     /// Passes the change at a place.
     ///
     /// - Parameters:
     ///   - place: The place of the change.
-    ///   - successor: That of a change that superseded it, if one is known: it may carry the change, whose
-    ///     own segment is gone then.
+    ///   - successor: That of a change that superseded it, if one is known: it may carry the change, which
+    ///     counts once its own segment is gone: before that, a rule has removed what is not there.
     ///   - known: The frames that were read last: the next change that is asked for may be in one.
     ///   - receive: Takes the change, whose bytes are borrowed.
     /// - Returns: False if it is not there any more.
@@ -121,7 +126,7 @@ package struct LogView: Sendable {
         _ receive: (borrowing StoredChange) -> Void
     ) throws(StateError) -> Bool {
         if try find(place, &known.own, { change, _ in receive(change) }) { return true }
-        guard let successor else { return false }
+        guard let successor, place.revision < firstRevision else { return false }
         var isCarried = false
         _ = try find(successor, &known.carrying) { change, link in
             guard let carried = link.carried, carried.place == place else { return }

@@ -425,7 +425,10 @@ package final class StateLog {
             // The end that is named again is the one before the closing frame.
             (end, checksum, block) = (endBefore, checksumBefore, blockBefore)
             kept.removeLast()
-            return try replace(after: error)
+            try replace(after: error)
+            // The one that replaces it has a higher number.
+            try? files.remove(next.name)
+            return
         }
         let (file, fileEnd, fileByteCount) = (segment.file, end, byteCount)
         begin(next, size, frames: [])
@@ -520,10 +523,15 @@ package final class StateLog {
         }
     }
 
+    /// Each segment takes a descriptor: where there are many, they are large.
     private var wantedByteCount: Int {
-        let isLarge = wasFullSoon && options.largeSegmentByteCount <= spareByteLimit
+        let isLarge =
+            (wasFullSoon || ended.count >= StateLog.smallSegmentLimit)
+            && options.largeSegmentByteCount <= spareByteLimit
         return isLarge ? options.largeSegmentByteCount : options.segmentByteCount
     }
+
+    private static let smallSegmentLimit = 64
 
     /// Whether files are prepared for later segments, and used again.
     private var preparesFiles: Bool { wantedByteCount <= spareByteLimit && !files.isCopyOnWrite }
@@ -896,8 +904,9 @@ package final class StateLog {
     /// So half of what is kept beyond the retention is what links lead to.
     private var nextCarryLine: Int64 {
         guard !retention.isNone else { return 0 }
-        let first = indexes[reach(of: retention.halved)...].first { $0.first > 0 }?.first ?? 0
-        return max(first, leastFloor + 1)
+        let first = indexes[reach(of: retention.halved)...].first { $0.first > 0 }?.first
+        // Where nothing is so young, everything is carried.
+        return max(first ?? lastRevision + 1, leastFloor + 1)
     }
 
     /// How many of the oldest segments may be dropped, and the floor that results, if everything before

@@ -9,20 +9,24 @@ final class LogHistory: SettledReading {
     private let backing: SQLiteBacking
     private var view: LogView?
     private var known = LogView.KnownFrames()
+    /// Those of the view: what a rule removes later is there still.
+    private var viewFloors = HistoryFloors()
     /// Opened when rows are read first.
     private var rows: SettledRows?
 
     init(_ tail: LogTail, _ backing: SQLiteBacking) { (self.tail, self.backing) = (tail, backing) }
 
     func snapshot<R>(_ body: (_ compacted: Int64) throws -> R) throws -> R {
-        try tail.withView { view in
-            self.view = view
+        try tail.withView { [backing] in
+            backing.floors.withLock { $0 }
+        } _: { view, floors in
+            (self.view, viewFloors) = (view, floors)
             defer { (self.view, known) = (nil, LogView.KnownFrames()) }
             return try body(view.floor)
         }
     }
 
-    func floors() throws -> HistoryFloors { backing.floors.withLock { $0 } }
+    func floors() throws -> HistoryFloors { viewFloors }
 
     func forEachChange(
         after place: HistoryPlace,
@@ -60,6 +64,10 @@ final class LogHistory: SettledReading {
     var settledRevision: Int64 { backing.status.settledRevision }
 
     var firstRevision: Int64 { view?.firstRevision ?? 0 }
+
+    func hasRead(_ place: HistoryPlace, supersededBy successor: HistoryPlace?) -> Bool {
+        known.have(place.revision < firstRevision ? successor ?? place : place)
+    }
 
     func forEachRow(
         after key: [UInt8]?,

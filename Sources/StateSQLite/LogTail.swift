@@ -23,6 +23,8 @@ final class LogTail: @unchecked Sendable {
         /// Whether nothing may be appended behind it while its outcome is open: if it becomes void, what it has
         /// of published changes is appended again.
         var isExclusive = false
+        /// Whether nobody knows yet that it is durable, or that it will never be there.
+        var isOpen = false
     }
 
     private var last = Last()
@@ -194,18 +196,26 @@ final class LogTail: @unchecked Sendable {
         let (segment, line) = (log.endPlace.segment, log.carryLine)
         var written = contents
         let isDecided = appending.isOfCommit && !appending.isPublished
+        let before = last
         if isDecided {
             last = Last(
                 contents: contents,
                 time: appending.time,
                 appendedBefore: appended,
-                isExclusive: appending.lastPublished > appended
+                isExclusive: appending.lastPublished > appended,
+                isOpen: true
             )
         }
-        try log.append(at: appending.time, isPublished: appending.isPublished) {
-            if $0 != line { written = encode($0, appended) }
-            if isDecided { last.contents = written }
-            return written
+        do throws(StateError) {
+            try log.append(at: appending.time, isPublished: appending.isPublished) {
+                if $0 != line { written = encode($0, appended) }
+                if isDecided { last.contents = written }
+                return written
+            }
+        } catch {
+            // It was not appended, if nothing is to be decided.
+            if (try? log.requireDecided()) != nil { last = before }
+            throw error
         }
         largestValues.since = max(largestValues.since, appending.largestValue)
         return note(written, wakingAt: appending.limit) || log.endPlace.segment != segment
@@ -244,7 +254,7 @@ final class LogTail: @unchecked Sendable {
         try lock.withLock { (_) throws(StateError) in
             defer { noteNames() }
             if let sync, let result { try log.end(sync, result) }
-            last.isExclusive = false
+            (last.isExclusive, last.isOpen) = (false, false)
             gauges.unsynced.wrappingSubtract(byteCount, ordering: .relaxed)
         }
     }
@@ -301,16 +311,27 @@ final class LogTail: @unchecked Sendable {
     private var nextReader = 0
 
     /// Calls `body` with the past as it is now; no file that it has is used again meanwhile.
+    ///
+    /// - Parameters:
+    ///   - more: Called first, with the lock: what it returns belongs to that past.
+    ///   - body: Called with the past, and with that.
+    func withView<More: Sendable, Result, Failure: Error>(
+        _ more: () -> More,
+        _ body: (LogView, More) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        let (view, reader, found) = lock.withLock { _ in
+            defer { nextReader += 1 }
+            readers.insert(nextReader)
+            return (log.view(), nextReader, more())
+        }
+        defer { _ = lock.withLock { _ in readers.remove(reader) } }
+        return try body(view, found)
+    }
+
     func withView<Result, Failure: Error>(
         _ body: (LogView) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        let (view, reader) = lock.withLock { _ in
-            defer { nextReader += 1 }
-            readers.insert(nextReader)
-            return (log.view(), nextReader)
-        }
-        defer { _ = lock.withLock { _ in readers.remove(reader) } }
-        return try body(view)
+        try withView({}) { (view, _) throws(Failure) in try body(view) }
     }
 
     /// A number above those of all reads that have begun.
@@ -332,8 +353,10 @@ final class LogTail: @unchecked Sendable {
     func decideUnknown() throws(StateError) -> (contents: [UInt8], time: Int64)? {
         try withLogAlone { (log) throws(StateError) in
             let isDurable = try log.dropUnknown() > 0
-            last.isExclusive = false
             gauges.unsynced.store(0, ordering: .relaxed)
+            // What failed may have been no commit, but the sync of what somebody has seen.
+            guard last.isOpen else { return nil }
+            (last.isExclusive, last.isOpen) = (false, false)
             if isDurable {
                 noteAppended(last.contents.last)
             } else if gauges.appended.load(ordering: .relaxed) == last.contents.last {

@@ -225,13 +225,13 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         loaded.revision = max(loaded.revision, facts.leastRevision)
         loaded.compacted = try takeFloors(&texts, facts, tail)
         hasAllDeferred = bootMark.isOfThisBoot
-        let passesForWhole = facts.isClosed || facts.life.number == 0
         beginLife(tail, database, &facts, ofCopy: isCopy)
-        if passesForWhole { try moveLife(database) }
+        let isMoved = try moveLife(database)
         pendingFiles = texts.removeValue(forKey: Name.pendingFiles)
         fileContainersText = texts.removeValue(forKey: Name.fileContainers)
         loaded.metadata = texts
         let settler = makeSettler(database, facts, lock, files, tail)
+        settler.mustMoveLife = !isMoved
         settler.raise = { [unowned self] floors throws(StateError) in try raise(floors) }
         let level = settler.look(trying: true)
         settler.noteStatus()
@@ -356,7 +356,10 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
             files,
             from: LogStart(epoch: facts.log, place: facts.place),
             after: facts.revision,
-            upTo: options.settling.sliceByteCount(fileByteCount(location.database) ?? 0)
+            upTo: options.settling.sliceByteCount(
+                fileByteCount(location.database) ?? 0,
+                isStart: true
+            )
         )
     }
 
@@ -450,6 +453,8 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         _ facts: inout SettledFacts,
         ofCopy isCopy: Bool
     ) {
+        // Also where the log cannot begin it: whatever is settled does not make the database whole.
+        (facts.isClosed, facts.former) = (false, nil)
         do {
             let before = facts.life.number
             // The original goes on, too: neither's log fits the other's database.
@@ -459,7 +464,6 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
                 try log.begin(life, at: SystemClock.wallMilliseconds())
             }
             facts.life = LogLife(number: tail.withLog { $0.life.number })
-            (facts.isClosed, facts.former) = (false, nil)
             try database.write(facts)
         } catch {
             // A full disk, or another process that holds the write lock of the database: the log knows both
@@ -470,15 +474,20 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
 
     /// Without SQLite's own log the database must not pass for one that has everything.
     ///
+    /// - Returns: Whether it does not any more.
     /// - Throws: SQLite's error: nobody can say what the disk has.
-    private func moveLife(_ database: SettledDatabase) throws {
+    private func moveLife(_ database: SettledDatabase) throws -> Bool {
+        let failure: String
         do throws(SQLiteFailure) {
             try database.confirm(wholly: false)
-            _ = try database.checkpoint()
+            if try database.checkpoint() { return true }
+            failure = "another process reads it"
         } catch {
             guard error.isOfAnotherProcess || error.isOfRoom && !error.isOfSync else { throw error }
-            reports.finding("\(location.database) is as the last process left it: \(error)")
+            failure = "\(error)"
         }
+        reports.finding("\(location.database) is as the last process left it: \(failure)")
+        return false
     }
 
     // MARK: Commits
@@ -544,6 +553,8 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         let compacted = tail.withLog { $0.floor }
         _ = try tail.append(LogTail.Appending(time: time)) { _, _ in
             var coder = CommitCoder(at: time)
+            // What the floors of patterns no longer say, a start has to know from here.
+            coder.append(metadata: Name.floor, "\(compacted)")
             let text = floors.withLock {
                 $0.raise(to: raised)
                 $0.drop(through: compacted)
@@ -563,13 +574,6 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
             throw StateError(
                 .readOnly,
                 "\(location.database) is not open: nothing was committed"
-            )
-        }
-        guard lock?.isOfThisProcess != false else {
-            throw StateError(
-                .readOnly,
-                "\(location.database) belongs to the process that this one was forked from: nothing was "
-                    + "committed; open a database in the process that uses it"
             )
         }
         if let loss { throw loss }

@@ -53,7 +53,7 @@ struct ChosenBacking {
         var options = SQLiteBacking.Options()
         options.history = configuration.history
         options.reserveByteCount = Int64(configuration.limits[.reserveBytes])
-        options.settling.spareMemory = { MachineMemory.spareByteCount }
+        options.settling.spareMemory = { MachineMemory.spareByteCount(besides: $0) }
         let store = SQLiteBacking(directory: directory, options)
         store.reports.finding = { log.write(.warning, .storeFinding, $0) }
         store.reports.failure = { failure in

@@ -32,10 +32,14 @@ enum MachineMemory {
 
     /// What work that ends soon may take beside the values, of a limit and of what the machine has left.
     ///
+    /// - Parameter byteCount: What values will take before that.
     /// - Complexity: As ``tightest``.
-    static var spareByteCount: Int {
+    static func spareByteCount(besides byteCount: Int) -> Int {
         let machine = MemoryBound(meminfo: FileLocks.text(of: "/proc/meminfo"))
-        return min(tightest?.spareByteCount ?? .max, machine.spareByteCount)
+        return min(
+            tightest?.spareByteCount(besides: byteCount) ?? .max,
+            machine.spareByteCount(besides: byteCount)
+        )
     }
 
     /// The resident memory of the process, in bytes.

@@ -210,21 +210,25 @@ final class RuledModel {
 
     /// The revisions of each key that the history has, in order.
     func rows() throws -> [String: [Int64]] {
+        guard let history = try keyspace.history?.openHistory() else { return [:] }
+        return try history.snapshot { _ in try rows(history) }
+    }
+
+    private func rows(_ history: any HistoryReading) throws -> [String: [Int64]] {
         var rows: [String: [Int64]] = [:]
-        guard let history = try keyspace.history?.openHistory() else { return rows }
-        try history.snapshot { _ in
-            _ = try history.forEachChange(after: .end(of: 0), through: .max) { change in
-                rows[change.key.text, default: []].append(change.revision)
-                return true
-            }
+        _ = try history.forEachChange(after: .end(of: 0), through: .max) { change in
+            rows[change.key.text, default: []].append(change.revision)
+            return true
         }
         return rows
     }
 
     /// Versions that the rules and the retention keep and that are not there.
     func missing() throws -> [String] {
-        let compacted = keyspace.withCore { $0.revisions.compacted }
-        let rows = try rows().mapValues { Set($0) }
+        guard let history = try keyspace.history?.openHistory() else { return ["no history"] }
+        let (rows, compacted) = try history.snapshot { compacted in
+            (try self.rows(history).mapValues { Set<Int64>($0) }, compacted)
+        }
         var missing: [String] = []
         for (key, all) in Dictionary(grouping: changes, by: \.key) {
             let prefix = String(key.prefix { $0 != "/" }) + "/"

@@ -18,8 +18,12 @@ struct SettledRuleTests {
     }
 
     private func backing(_ clock: Observed<Int64>) -> SQLiteBacking {
+        backing(clock, keeping: 1_000_000)
+    }
+
+    private func backing(_ clock: Observed<Int64>, keeping count: Int) -> SQLiteBacking {
         var options = SQLiteBacking.Options()
-        options.history = .keep(changes: 1_000_000)
+        options.history = .keep(changes: count)
         options.log.segmentByteCount = 16 << 10
         options.log.largeSegmentByteCount = 32 << 10
         options.log.age = { clock.current }
@@ -34,10 +38,14 @@ struct SettledRuleTests {
         return findings
     }
 
-    @Test(arguments: Seed.each(Extent.named("STATED_COMPACTION_RUNS", short: 2)))
-    func `whatever goes, each state and each change is right or refused`(seed: UInt64) throws {
+    /// Where little is kept, changes have the versions with them that they supersede.
+    @Test(arguments: Seed.each(Extent.named("STATED_COMPACTION_RUNS", short: 2)), [1_000_000, 120])
+    func `whatever goes, each state and each change is right or refused`(
+        seed: UInt64,
+        keeping count: Int
+    ) throws {
         var random = SplitMix(seed: seed)
-        let model = try RuledModel(seed: seed, backing)
+        let model = try RuledModel(seed: seed) { backing($0, keeping: count) }
         for round in 0..<8 {
             for _ in 0..<Int.random(in: 1...60, using: &random) {
                 try model.commit()
@@ -109,6 +117,26 @@ struct SettledRuleTests {
         let new = try LocalKeyspace(backing: SettledStage.backing(directory.path(of: "new")))
         defer { new.close() }
         #expect(new.values == model.keyspace.values)
+    }
+
+    @Test
+    func
+        `never silent about storage: a database from before its segments were written again is refused`()
+        throws
+    {
+        let model = try RuledModel(seed: Seed.base, backing)
+        for _ in 0..<300 { try model.commit() }
+        try model.keyspace.compact(to: nil)
+        let (path, copy) = (data + "/stated.db", directory.path(of: "copy.db"))
+        try Stranger(path).run("VACUUM INTO '\(copy)'")
+        for _ in 0..<300 { try model.commit() }
+        try model.keyspace.compact(to: nil)
+        let killed = directory.path(of: "killed")
+        try #require(try runCommand("cp", ["-a", data, killed]).exitCode == 0)
+        for name in ["/stated.db", "/stated.db-wal", "/stated.db-shm"] { unlink(killed + name) }
+        try #require(try runCommand("cp", [copy, killed + "/stated.db"]).exitCode == 0)
+        let error = #expect(throws: StateError.self) { try SettledStage.values(in: killed) }
+        #expect(error?.code == .corrupt && error?.message.contains("of an earlier time") == true)
     }
 
     @Test func `under load what rules do not keep goes without being asked`() throws {

@@ -701,7 +701,7 @@ struct SettledIdentityTests {
         var options = SQLiteBacking.Options()
         options.settling.hasThread = false
         options.settling.sliceByteCount = 32 << 10
-        options.settling.spareMemory = {
+        options.settling.spareMemory = { _ in
             sliceCount.update { $0 += 1 }
             return isAmple ? 1 << 30 : 0
         }

@@ -35,8 +35,9 @@ struct MemoryScheduleTests {
     @Test func `bounded: work beside the values may take a quarter of what a machine has to spare`()
     {
         let text = "MemTotal:        8388608 kB\nMemFree:  1 kB\nMemAvailable:    4194304 kB\n"
-        #expect(MemoryBound(meminfo: text).spareByteCount == ((4 << 30) - (1 << 30)) / 4)
-        #expect(MemoryBound(meminfo: "").spareByteCount == 0)
+        #expect(MemoryBound(meminfo: text).spareByteCount() == ((4 << 30) - (1 << 30)) / 4)
+        #expect(MemoryBound(meminfo: "").spareByteCount() == 0)
+        #expect(MemoryBound(meminfo: text).spareByteCount(besides: 4 << 30) == 0)
     }
 
     @Test

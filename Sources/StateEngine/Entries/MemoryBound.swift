@@ -29,7 +29,11 @@ package struct MemoryBound: Sendable {
     /// The reserve for buffers and for the next start, which needs more than a running daemon.
     package var reservedByteCount: Int { max(32 << 20, byteCount / 8) }
     /// What work that ends soon may take: of the rest, values take the most.
-    package var spareByteCount: Int { max(0, (freeByteCount - reservedByteCount) / 4) }
+    ///
+    /// - Parameter byteCount: What will be taken before that.
+    package func spareByteCount(besides byteCount: Int = 0) -> Int {
+        max(0, (freeByteCount - reservedByteCount - byteCount) / 4)
+    }
     /// Whether no more values may be added.
     package var isShort: Bool { freeByteCount < reservedByteCount }
 

@@ -91,6 +91,9 @@ package protocol SettledReading: HistoryReading {
     /// Changes before this revision are gone, but for those that a later one carries.
     var firstRevision: Int64 { get }
 
+    /// Whether ``HistoryReading/withChange(at:supersededBy:_:)`` has what it needs in memory.
+    func hasRead(_ place: HistoryPlace, supersededBy successor: HistoryPlace?) -> Bool
+
     /// Passes the rows in the order of keys.
     ///
     /// - Parameters:

@@ -77,6 +77,10 @@ package final class PastState: @unchecked Sendable {
     private var valueByteCount = 0
     private var isScanned = false
     private var lookedUp = 0
+    /// Those up to ``batchEnd`` that are looked up next, in the order that reads each frame of the log once;
+    /// the last one is first.
+    private var rest: [Int] = []
+    private var batchEnd = 0
     private var liveCount = 0
     /// In key order; those up to ``lookedUp`` have their versions.
     private(set) var changed: [Changed] = []
@@ -186,11 +190,17 @@ package final class PastState: @unchecked Sendable {
         _ budget: inout HistoryBudget
     ) throws -> Bool {
         while lookedUp < changed.count, liveCount < request.limit {
-            guard !budget.isUsedUp else { return false }
-            // So many at least: each slice reads the frames of the log that have them once more.
-            let end = min(changed.count, lookedUp + min(512, request.limit - liveCount))
-            for index in order(of: lookedUp..<end, history) { try lookUp(index, history) }
-            lookedUp = end
+            if rest.isEmpty {
+                batchEnd = min(changed.count, lookedUp + min(512, request.limit - liveCount))
+                rest = order(of: lookedUp..<batchEnd, history).reversed()
+            }
+            while let index = rest.last {
+                // A frame is read once for all that it has: a slice ends before the next one.
+                guard !budget.isUsedUp || isRead(index, history) else { return false }
+                rest.removeLast()
+                try lookUp(index, history)
+            }
+            lookedUp = batchEnd
         }
         if lookedUp < changed.count, lookedUp > 0 {
             lastKey = changed[lookedUp - 1].key
@@ -209,6 +219,12 @@ package final class PastState: @unchecked Sendable {
         return range.compactMap { index in place(index).map { (place: $0, index: index) } }
             .sorted { $0.place < $1.place }
             .map(\.index)
+    }
+
+    private func isRead(_ index: Int, _ history: any HistoryReading) -> Bool {
+        guard let place = changed[index].place else { return true }
+        return (history as? any SettledReading)?
+            .hasRead(place, supersededBy: changed[index].successor) ?? false
     }
 
     private func lookUp(_ index: Int, _ history: any HistoryReading) throws {

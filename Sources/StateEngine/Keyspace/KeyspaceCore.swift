@@ -216,9 +216,11 @@ package struct RevisionClock: ~Copyable {
     mutating func compact(to revision: Int64) { compacted = max(compacted, revision) }
 
     /// The next revision is above `revision`.
-    mutating func skip(to revision: Int64) {
+    ///
+    /// - Parameter isDecided: False while storage may have commits that memory has not.
+    mutating func skip(to revision: Int64, isDecided: Bool = true) {
         newest = max(newest, revision)
-        guard provisional <= durable else { return }
+        guard provisional <= durable, isDecided else { return }
         if stored == durable { stored = newest }
         (provisional, durable) = (newest, newest)
     }

@@ -173,7 +173,10 @@ extension LocalKeyspace {
         queue.bound(by: reservation)
         withCore { core in
             core.revisions.reserve(in: reservation)
-            core.revisions.skip(to: reservation.floor + 1)
+            core.revisions.skip(
+                to: reservation.floor + 1,
+                isDecided: core.admission.refusals.reopening == nil
+            )
         }
     }
 

@@ -33,26 +33,37 @@ struct HistoryTrim {
     private let rules: HistoryRules
     private let segments: [LogView.Segment]
     private var keys: [[UInt8]: Versions] = [:]
-    private var count = 0
+    /// How many bytes of memory that takes, about.
+    private var byteCount = 0
+    /// The number of the first segment that was not looked at, for the next time; 0 if all were.
+    private(set) var rest: UInt64 = 0
 
-    /// So many changes are looked at; each takes about 32 bytes meanwhile.
-    private static let countLimit = 2_000_000
+    /// What a key takes besides its bytes, and what a change takes.
+    private static let (keyByteCount, changeByteCount) = (192, 64)
 
     /// Looks at all changes of keys that rules keep less of.
     ///
     /// - Parameters:
     ///   - view: The log.
     ///   - rules: The rules.
+    ///   - number: The segment to begin with, if it is there still; 0 for the oldest.
+    ///   - limit: No other segment is looked at once it takes so many bytes of memory.
     ///   - goesOn: Asked before each segment.
     /// - Throws: ``StateError/Code/corrupt``, naming the place; ``StateError/Code/storage``.
     /// - Complexity: O(*n*) in the bytes of the log.
     init(
         _ view: LogView,
         by rules: HistoryRules,
+        from number: UInt64 = 0,
+        upTo limit: Int = .max,
         while goesOn: () -> Bool
     ) throws(StateError) {
         (self.rules, segments) = (rules, view.segments)
-        for position in segments.indices where goesOn() && count < HistoryTrim.countLimit {
+        for position in segments.indices where segments[position].number >= number && goesOn() {
+            guard byteCount < limit else {
+                rest = segments[position].number
+                break
+            }
             try view.forEachChange(inSegment: position) { note($0, position) }
         }
         for versions in keys.values { takeOld(versions, at: view.age) }
@@ -61,9 +72,15 @@ struct HistoryTrim {
 
     private mutating func note(_ change: borrowing StoredChange, _ segment: Int) {
         guard let kept = rules.kept(of: change.key) else { return }
-        count += 1
         let (key, version) = (Array(change.key), Version(place: change.place, segment: segment))
-        var versions = keys.removeValue(forKey: key) ?? Versions(kept: kept)
+        byteCount += HistoryTrim.changeByteCount
+        var versions: Versions
+        if let known = keys.removeValue(forKey: key) {
+            versions = known
+        } else {
+            byteCount += HistoryTrim.keyByteCount + key.count
+            versions = Versions(kept: kept)
+        }
         versions.all.append(version)
         while Int64(versions.all.count - versions.first - 1) > kept.changeCount {
             take(&versions)

@@ -14,17 +14,22 @@ package struct SettlingOptions: Sendable {
     package var age: Int64 = 600_000_000_000
     /// How many bytes the changes of one transaction take in memory, about.
     package var sliceByteCount = 32 << 20
-    /// How many more they may take now, up to the size of the database: each transaction
-    /// writes nearly all of its pages.
-    package var spareMemory: @Sendable () -> Int = { 0 }
+    /// How many more they may take now, up to the size of the database, as each transaction writes nearly all
+    /// of its pages; given how many bytes of memory others will have taken before.
+    package var spareMemory: @Sendable (Int) -> Int = { _ in 0 }
     /// Whether a thread does it; otherwise it is settled on demand only.
     package var hasThread = true
 
     /// How many bytes changes may take at once, of a database of so many.
-    func sliceByteCount(_ databaseByteCount: Int64) -> Int {
+    ///
+    /// - Parameters:
+    ///   - databaseByteCount: The bytes of the database.
+    ///   - isStart: Whether its rows are read into memory before these changes can go.
+    func sliceByteCount(_ databaseByteCount: Int64, isStart: Bool = false) -> Int {
         let wanted = Int(clamping: databaseByteCount)
         guard wanted > sliceByteCount else { return sliceByteCount }
-        return min(wanted, sliceByteCount + spareMemory())
+        // With what the keyspace adds to each row.
+        return min(wanted, sliceByteCount + spareMemory(isStart ? wanted + wanted / 2 : 0))
     }
 }
 
@@ -122,6 +127,8 @@ final class Settler: @unchecked Sendable {
         var (isConfirmed, hasFailed) = (false, false)
         /// Whether all of its pages were found where they belong.
         var isChecked = false
+        /// Where one was not; it is not looked for again.
+        var fault: String?
     }
 
     private let untold = Untold()
@@ -141,6 +148,18 @@ final class Settler: @unchecked Sendable {
     private var lastSegment: UInt64 = 0
     /// How many bytes were settled since segments were last written again.
     private var untrimmedByteCount = 0
+    /// The segment where that goes on, as memory has a limit; 0 for the oldest.
+    private var untrimmedSegment: UInt64 = 0
+
+    /// What is known of changes that may go takes at least so many bytes of memory meanwhile.
+    private static let trimByteCount = 16 << 20
+
+    /// When what failed is tried again, and how long that waited.
+    private var retry = (at: Int64(0), wait: Int64(0))
+    /// Whether what failed ends when somebody else does something, and costs little to try again.
+    private var dependsOnOthers = false
+    /// Whether the database on the disk still says that it has everything, as the last process left it.
+    var mustMoveLife = false
 
     private let thread = WorkerThread(name: "settling")
     private let spares: SparePreparer
@@ -206,6 +225,8 @@ final class Settler: @unchecked Sendable {
         }
         // What failed is tried again, so that nobody is told of a failure that has ended.
         let hasFailed = gauges.status.withLock { $0.failure != nil }
+        let pause = retry.at - clinux_monotonic_nanoseconds()
+        if hasFailed, pause > 0 { return pause }
         guard tail.unsettledByteCount >= limit || rest() == 0 || hasFailed else {
             if hasNewSegment { _ = removing(pausing: true) { dropIfDue() } }
             return rest()
@@ -214,12 +235,25 @@ final class Settler: @unchecked Sendable {
         let pauses = tail.unsettledByteCount < Settler.pausedShare * limit
         // If it fails, or waits for a backup, the log keeps everything meanwhile.
         let isIdle = tail.unsettledByteCount < limit
-        guard (try? settle(pausing: pauses)) == true else { return 1_000_000_000 }
+        guard (try? settle(pausing: pauses)) == true else { return delayRetry() }
         if isIdle {
             for spare in tail.withLog({ $0.takeExtraSpares() }) { spare.remove(from: files) }
         }
         return rest()
     }
+
+    /// - Returns: In how many nanoseconds to try again. A disk that fails is not read and written without
+    ///   end; a reader, or a full disk, is noticed within a second of its end.
+    private func delayRetry() -> Int64 {
+        let isLong = gauges.status.withLock { $0.failure != nil } && !dependsOnOthers
+        let wait = isLong ? min(2 * retry.wait, Settler.longestRetry) : Settler.shortestRetry
+        retry.wait = max(wait, Settler.shortestRetry)
+        retry.at = clinux_monotonic_nanoseconds() + retry.wait
+        return retry.wait
+    }
+
+    private static let shortestRetry: Int64 = 1_000_000_000
+    private static let longestRetry: Int64 = 60_000_000_000
 
     private var databaseByteCount: Int64 { fileByteCount(location.database) ?? 0 }
 
@@ -287,6 +321,7 @@ final class Settler: @unchecked Sendable {
             try settleDurable()
             let time = clinux_monotonic_nanoseconds() - began
             let freeByteCount = (try? database?.freeByteCount()) ?? 0
+            retry.wait = 0
             note(failure: nil)
             gauges.status.withLock {
                 $0.freeByteCount = freeByteCount
@@ -298,8 +333,10 @@ final class Settler: @unchecked Sendable {
 
     /// Takes into the status why something failed.
     private func reporting(_ body: () throws(StateError) -> Void) throws(StateError) {
+        dependsOnOthers = false
         do throws(StateError) { try body() } catch {
             note(failure: error.message)
+            dependsOnOthers = dependsOnOthers || error.code == .noSpace
             if error.code == .noSpace { room.noteFull(tail.need, files) }
             throw error
         }
@@ -409,6 +446,7 @@ final class Settler: @unchecked Sendable {
     ///
     /// The pages of a few changes may stay there: each change would be written once more.
     private var mustCheckpoint: Bool {
+        if mustMoveLife { return true }
         guard facts.place != durable else { return false }
         return unmovedByteCount >= SettledDatabase.logByteCount || room.level < .ample
             || tail.withLog { [facts, durable] in
@@ -428,12 +466,13 @@ final class Settler: @unchecked Sendable {
                 of: location.logIndex,
                 bytes: LockHolder.readerBytes
             )
+            dependsOnOthers = true
             throw StateError(
                 .storage,
                 "\(holder) reads \(location.database): the log grows until that has ended"
             )
         }
-        (durable, unmovedByteCount) = (facts.place, 0)
+        (durable, unmovedByteCount, mustMoveLife) = (facts.place, 0, false)
     }
 
     /// After an error of SQLite nobody can say what the database is: it is opened again.
@@ -446,6 +485,7 @@ final class Settler: @unchecked Sendable {
                     of: location.logIndex,
                     bytes: LockHolder.writerBytes
                 )
+                dependsOnOthers = true
                 throw StateError(.storage, "\(holder) holds the write lock of \(location.database)")
             }
             // A write that was refused has changed nothing, but nobody can say what a sync has done.
@@ -515,10 +555,12 @@ final class Settler: @unchecked Sendable {
         let database = try openDatabase()
         if !trust.isChecked {
             // A count of rows does not see a damaged list of free pages, which would be written over.
-            let fault = try trying { () throws(SQLiteFailure) in
-                try database.findFault(under: lock)
+            if trust.fault == nil {
+                trust.fault = try trying { () throws(SQLiteFailure) in
+                    try database.findFault(under: lock)
+                }
             }
-            if let fault { throw StateError.damaged(location.database, fault) }
+            if let fault = trust.fault { throw StateError.damaged(location.database, fault) }
             trust.isChecked = true
         }
         let segments = tail.withLog { $0.drop(count) }
@@ -558,13 +600,21 @@ final class Settler: @unchecked Sendable {
     /// - Parameter share: How many of the changes of a segment have to go, so that it is worth it.
     /// - Throws: ``StateError``; what was to go may be read no more, or as before.
     private func trim(leastShare share: Double) throws(StateError) {
-        untrimmedByteCount = 0
         guard let rules = rules.withLock({ $0 }) else { return }
         // What was settled last may be in SQLite's own log only.
         if durable.segment < facts.place.segment { try checkpoint(openDatabase()) }
         let (view, trim) = try tail.withView { view throws(StateError) in
             let isGoingOn = { !self.requests.isEnding.load(ordering: .relaxed) }
-            return (view, try HistoryTrim(view, by: rules, while: isGoingOn))
+            return (
+                view,
+                try HistoryTrim(
+                    view,
+                    by: rules,
+                    from: untrimmedSegment,
+                    upTo: max(Settler.trimByteCount, options.sliceByteCount(databaseByteCount)),
+                    while: isGoingOn
+                )
+            )
         }
         var floors = HistoryFloors()
         var chosen: [(number: UInt64, places: [HistoryPlace])] = []
@@ -579,9 +629,14 @@ final class Settler: @unchecked Sendable {
             }
             chosen.append((segment.number, dropped.map(\.place)))
         }
+        defer { (untrimmedByteCount, untrimmedSegment) = (0, trim.rest) }
         guard !chosen.isEmpty else { return }
         try raise(floors)
         for (number, places) in chosen {
+            // The rest can be done later: nobody asks for what goes any more.
+            guard !requests.isEnding.load(ordering: .relaxed),
+                !requests.needsRoom.load(ordering: .relaxed)
+            else { return }
             guard let rewrite = tail.withLog({ $0.planRewrite(of: number) }) else { continue }
             let written = try rewrite.write(without: places)
             // A reader keeps the file that it has open.

@@ -18,6 +18,8 @@ final class PastEntryJob: ConnectionJob, @unchecked Sendable {
     private var successor: HistoryPlace?
     /// Whether the reader may see the last change that was found; it must not notice others.
     private var isShown = true
+    /// Whether the change that made the state at the revision is found.
+    private var isFound = false
     /// Its version then; nil if it was absent.
     var version: PastVersion?
 
@@ -53,25 +55,29 @@ final class PastEntryJob: ConnectionJob, @unchecked Sendable {
             }
             while let place = next {
                 next = nil
-                let isThere = try history.withChange(
-                    at: place,
-                    of: key,
-                    newest: newest,
-                    supersededBy: successor
-                ) { change in
-                    isShown = view.mayReveal(.read, about: change)
-                    if change.revision <= revision {
-                        version = view.mayReveal(.read, about: change) ? PastVersion(change) : nil
-                    } else {
-                        next = change.previousPlace
-                    }
+                let isThere = try history.withChange(at: place, supersededBy: successor, note)
+                if !isThere, let newest, newest.place == place {
+                    key.withUnsafeBytes { newest.withChange(of: $0, note) }
                 }
                 successor = place
-                // If compaction has removed it, it was a delete, unless a rule did not keep it.
-                if !isThere, isShown { try history.requireWhole(key, at: revision) }
+                // If compaction has removed it, it was a delete, unless a rule did not keep it; and memory
+                // does not know what the newest change has superseded.
+                if !isThere, isShown, !isFound {
+                    try history.requireWhole(key, at: revision)
+                }
                 if next != nil, budget.isUsedUp { return false }
             }
             return true
+        }
+    }
+
+    private func note(_ change: borrowing StoredChange) {
+        isShown = view.mayReveal(.read, about: change)
+        isFound = change.revision <= revision
+        if isFound {
+            version = isShown ? PastVersion(change) : nil
+        } else {
+            next = change.previousPlace
         }
     }
 
