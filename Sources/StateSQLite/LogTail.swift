@@ -315,6 +315,8 @@ final class LogTail: @unchecked Sendable {
     /// - Parameters:
     ///   - more: Called first, with the lock: what it returns belongs to that past.
     ///   - body: Called with the past, and with that.
+    /// - Returns: What `body` returns.
+    /// - Throws: What `body` throws.
     func withView<More: Sendable, Result, Failure: Error>(
         _ more: () -> More,
         _ body: (LogView, More) throws(Failure) -> Result
@@ -331,7 +333,10 @@ final class LogTail: @unchecked Sendable {
     func withView<Result, Failure: Error>(
         _ body: (LogView) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        try withView({}) { (view, _) throws(Failure) in try body(view) }
+        try withView(
+            {},
+            { (view, _) throws(Failure) in try body(view) }
+        )
     }
 
     /// A number above those of all reads that have begun.

@@ -33,6 +33,7 @@ enum MachineMemory {
     /// What work that ends soon may take beside the values, of a limit and of what the machine has left.
     ///
     /// - Parameter byteCount: What values will take before that.
+    /// - Returns: Bytes; 0 if there is no more than the reserve.
     /// - Complexity: As ``tightest``.
     static func spareByteCount(besides byteCount: Int) -> Int {
         let machine = MemoryBound(meminfo: FileLocks.text(of: "/proc/meminfo"))

@@ -31,6 +31,7 @@ package struct MemoryBound: Sendable {
     /// What work that ends soon may take: of the rest, values take the most.
     ///
     /// - Parameter byteCount: What will be taken before that.
+    /// - Returns: Bytes; 0 if there is no more than the reserve.
     package func spareByteCount(besides byteCount: Int = 0) -> Int {
         max(0, (freeByteCount - reservedByteCount - byteCount) / 4)
     }

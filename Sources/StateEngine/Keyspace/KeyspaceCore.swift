@@ -217,7 +217,9 @@ package struct RevisionClock: ~Copyable {
 
     /// The next revision is above `revision`.
     ///
-    /// - Parameter isDecided: False while storage may have commits that memory has not.
+    /// - Parameters:
+    ///   - revision: A revision.
+    ///   - isDecided: False while storage may have commits that memory has not.
     mutating func skip(to revision: Int64, isDecided: Bool = true) {
         newest = max(newest, revision)
         guard provisional <= durable, isDecided else { return }

@@ -25,6 +25,7 @@ package struct SettlingOptions: Sendable {
     /// - Parameters:
     ///   - databaseByteCount: The bytes of the database.
     ///   - isStart: Whether its rows are read into memory before these changes can go.
+    /// - Returns: At least ``sliceByteCount``.
     func sliceByteCount(_ databaseByteCount: Int64, isStart: Bool = false) -> Int {
         let wanted = Int(clamping: databaseByteCount)
         guard wanted > sliceByteCount else { return sliceByteCount }
