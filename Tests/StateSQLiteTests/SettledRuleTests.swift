@@ -119,6 +119,43 @@ struct SettledRuleTests {
         #expect(new.values == model.keyspace.values)
     }
 
+    @Test func `a gap is never silent: what a rule has removed is not read from what carries it`()
+        throws
+    {
+        let backing = backing(Observed(0), keeping: 300)
+        let keyspace = try LocalKeyspace(backing: backing)
+        defer { keyspace.close() }
+        try keyspace.install(rules: RuledModel.rules(["none/": KeyRetention(changeCount: 0)]))
+        let first = try keyspace.apply([.set("none/k", [1])])
+        let second = try keyspace.apply([.set("none/k", [2])])
+        for number in 0..<420 { try keyspace.apply([.set(try Key("free/\(number % 9)"), [3])]) }
+        let third = try keyspace.apply([.set("none/k", [4])])
+        try keyspace.compact(to: nil)
+        let history = try #require(try backing.openHistory() as? any SettledReading)
+        try history.snapshot { compacted in
+            // The segment of the first two is there still.
+            try #require(compacted < first)
+            var isCarried = false
+            _ = try history.forEachCarryingChange(
+                after: .end(of: third - 1),
+                through: third
+            ) { _, carried in
+                isCarried = carried?.place.revision == second
+                return true
+            }
+            try #require(isCarried)
+            let isThere = try history.withChange(
+                at: HistoryPlace(revision: second, ordinal: 0),
+                supersededBy: HistoryPlace(revision: third, ordinal: 0)
+            ) { _ in }
+            #expect(!isThere)
+            let error = #expect(throws: StateError.self) {
+                try history.requireWhole(Array("none/k".utf8), at: first)
+            }
+            #expect(error?.code == .compacted)
+        }
+    }
+
     @Test
     func
         `never silent about storage: a database from before its segments were written again is refused`()
