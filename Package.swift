@@ -288,6 +288,13 @@ let package = Package(
             swiftSettings: strict
         ),
         .executableTarget(
+            name: "simulate",
+            dependencies: ["StateLinearizability", "StateTestSupport"],
+            path: "Tests/Simulation",
+            exclude: ["kernel.c"],
+            swiftSettings: tests
+        ),
+        .executableTarget(
             name: "json5check",
             dependencies: ["StateJSON", "StateModel"],
             path: "Tests/JSON5Check",
