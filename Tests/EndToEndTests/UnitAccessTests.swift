@@ -1,5 +1,6 @@
 import Glibc
 import StateTestSupport
+import StateWire
 import Testing
 
 /// Access by the unit of systemd that a client runs in: its control group names it.
@@ -65,6 +66,50 @@ struct UnitAccessTests {
         #expect(seen.text.contains("seen"), "\(seen)")
         watches[1].signal(SIGTERM)
         #expect(try !watches[1].finish().text.contains("seen"))
+    }
+
+    @Test(.enabled(if: isInstalled("python3")))
+    func `what waits while rules first name a unit is told what that may see`() throws {
+        try daemon.directory.write("{ socket: { mode: '0666' } }", to: "stated.json5")
+        #expect(try Statectl.run(daemon, "reload").exitCode == 0)
+        #expect(try Statectl.run(daemon, "set", "late/a", "seen").exitCode == 0)
+        let name = "waits-\(getpid()).service"
+        let unit = try ControlGroup(name)
+        func start(_ line: String) throws -> RunningCommand {
+            try RunningCommand("/bin/sh", ["-c", line].map { Array($0.utf8) })
+        }
+        let watch = try start(line("watch late/ --snapshot --count 3", in: unit.path))
+        #expect(try watch.nextLine().contains("seen"))
+        let peer = try Peer(daemon.socketPath)
+        let revision = try peer.ask("STATE.STATUS")["revision"]?.integerValue ?? 0
+        let poll = try start(
+            """
+            echo $$ >\(unit.path)/cgroup.procs && exec python3 -c '
+            import os, socket, sys
+            os.setgroups([])
+            os.setgid(\(user.uid))
+            os.setuid(\(user.uid))
+            link = socket.socket(socket.AF_UNIX)
+            link.connect("\(daemon.socketPath)")
+            link.sendall(b"STATE.CHANGES SINCE \(revision) BLOCK 0 late/\\r\\n")
+            sys.stdout.buffer.write(link.recv(4096))'
+            """
+        )
+        #expect(
+            try eventually {
+                try peer.ask("INFO clients").textValue?.contains("blocked_clients:1") == true
+            }
+        )
+        let rules = """
+            { socket: { mode: "0666" }, rules: [{ keys: "late/", read: ["unit:\(name)"] }] }
+            """
+        try daemon.directory.write(rules, to: "stated.json5")
+        #expect(try Statectl.run(daemon, "reload").exitCode == 0)
+        #expect(try poll.finish().text.contains("seen"))
+        #expect(try watch.nextLine().hasSuffix("\tgap"))
+        #expect(try watch.nextLine().contains("seen"))
+        #expect(try Statectl.run(daemon, "set", "late/b", "also seen").exitCode == 0)
+        #expect(try watch.nextLine().contains("also seen"))
     }
 
     /// Sets a key from a process of the control group.

@@ -185,6 +185,36 @@ import Testing
         #expect(stays.told.count == 1)
     }
 
+    @Test func `a watcher whose user has a unit now is told what that may see`() throws {
+        func subject(_ unit: String?) -> Subject {
+            Subject(uid: 1_001, groups: [], unit: unit, isPrivileged: false)
+        }
+        let watchers = try (0..<2).map { _ in try stage.watch("a/", for: subject(nil)) }
+        let rules = KeyRules(["a/"], memoryPatterns: [], usages: [], texts: NoTexts()) { _ in
+            var settings = KeyRule.Settings()
+            settings.access[.read] = KeyRule.Setting(value: [.unit("a.service")], rule: 0)
+            return KeyRule(settings, quotas: [])
+        }
+        rules.access.text = "a/ read unit:a.service"
+        try stage.install(rules: rules)
+        for (watcher, unit) in zip(watchers, ["a.service", "b.service"]) {
+            stage.withCore { $0.hub.move(watcher.watcher, to: subject(unit)) }
+        }
+        try stage.set("a/k", "1")
+        try stage.commit()
+        let commit = Recorder.Told.commit(1, [.init(key: "a/k", value: "1", previous: nil)])
+        #expect(watchers.map { $0.take() } == [[commit], []])
+        for watcher in watchers {
+            #expect(watcher.watcher.beginAnew())
+            while stage.advance(watcher) {}
+        }
+        let piece = Recorder.Told.piece([.init(key: "a/k", value: "1", previous: nil)])
+        let (gap, end) = (Recorder.Told.gap(1), Recorder.Told.synced(1))
+        #expect(watchers.map { $0.take() } == [[gap, piece, end], [gap, end]])
+        for watcher in watchers { stage.withCore { $0.hub.remove(watcher.watcher) } }
+        #expect(stage.withCore { $0.hub.count } == 0)
+    }
+
     @Test func `a failed commit is told to nobody`() throws {
         let watcher = try stage.watch("/")
         try stage.set("k", "1")

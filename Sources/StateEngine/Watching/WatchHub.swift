@@ -91,6 +91,18 @@ package final class WatchHub {
         for pattern in patterns { remove(pattern, from: watcher) }
     }
 
+    /// Another subject stands for the user of a watcher from now on.
+    ///
+    /// What was delivered may be what the new one may not see, or lack what it may: the watcher has
+    /// to begin anew.
+    ///
+    /// - Complexity: as ``remove(_:)``.
+    package func move(_ watcher: Watcher, to subject: Subject) {
+        remove(watcher)
+        watcher.subject = subject
+        add(watcher)
+    }
+
     /// Begins to report the keys of one more pattern to a watcher.
     package func add(_ pattern: Pattern, to watcher: Watcher) {
         let name = GroupName(pattern, of: watcher)

@@ -25,7 +25,9 @@ package final class Watcher {
 
     package let patterns: PatternSet
     /// The subject, if rules may hide keys from it; nil if it may see everything.
-    let subject: Subject?
+    ///
+    /// Only ``WatchHub/move(_:to:)`` changes it.
+    var subject: Subject?
     /// Set once, before the watcher is added to a hub.
     package weak var receiver: (any WatchReceiver)?
     @exclusivity(unchecked) package internal(set) var phase: Phase

@@ -9,12 +9,19 @@ extension Server {
     }
 
     /// Reads the units of clients from now on if rules name some, and of those that are connected.
+    ///
+    /// Their watches are asked for the same subjects, and have to begin anew.
     private func identifyUnits() {
         let readsUnits = services.access.namesUnits
         guard registry.subjects.readsUnits != readsUnits else { return }
         registry.subjects.readsUnits = readsUnits
         for connection in registry.connections where !connection.subject.isPrivileged {
+            let before = connection.subject
             connection.identify(&registry.subjects)
+            guard connection.subject !== before else { continue }
+            for watcher in connection.watches.all.values {
+                core.hub.move(watcher.watcher, to: connection.subject)
+            }
         }
         services.channels.accessChanged()
     }
@@ -27,7 +34,8 @@ extension Server {
     /// a gap and the state that the user may see now. STATE.CHANGES since an earlier revision also
     /// gives a gap. Reads of the history that are running for such a user are refused.
     ///
-    /// - Complexity: O(*n*) in the watches, and in the rules.
+    /// - Complexity: O(*n*) in the watches, and in the rules; if these are the first or the last
+    ///   that name a unit, O(*n*) in the patterns of the watches.
     func accessChanged() {
         guard services.access.take(at: services.turn.time) else { return }
         identifyUnits()

@@ -7,8 +7,6 @@ struct ChangesRequest: Sendable {
     let options: Options
     let version: ProtocolVersion
     let byteLimit: Int
-    /// The requesting subject, for work under the lock.
-    let subject: Subject
     /// What the subject may see, for the history thread; nil for everything.
     let view: Visibility
     /// How often the access rules had changed at the request.
@@ -67,7 +65,7 @@ final class BlockedChanges {
         reply = request.makeReply()
         subscription = CommitSubscription(
             request.patterns,
-            for: request.subject,
+            for: connection.subject,
             in: core,
             fallBehind: { [unowned self] revision in
                 collectedThrough = revision

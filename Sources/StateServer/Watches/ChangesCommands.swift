@@ -22,7 +22,6 @@ struct ChangesCommands {
             options: ChangesRequest.Options(options),
             version: context.version,
             byteLimit: settings.options.replyByteCount,
-            subject: context.connection.subject,
             view: services.access.visibility(of: context.connection),
             accessCount: services.access.count,
             includesEpoch: options.epoch != nil
@@ -93,7 +92,7 @@ struct ChangesCommands {
         let listed = Listing.Request(
             patterns: request.patterns,
             byteLimit: request.byteLimit,
-            subject: request.subject,
+            subject: context.connection.subject,
             isOfWatch: true,
             form: .row(.entries),
             advice:
