@@ -1,5 +1,6 @@
 import Glibc
 import StateEngine
+import StateRules
 import StateServer
 import StateTestSupport
 import StateWire
@@ -214,6 +215,76 @@ struct AccessWatchTests {
         #expect(try peer.ask("STATE.CHANGES SINCE \(now) /").shown == "[\"ok\", \(now), []]")
         try ask(peer, "STATE.WATCH / FROM \(before)")
         #expect(try peer.next().pushKind == "state.gap")
+    }
+
+    /// The server of a store that holds its commits, with two keys at revisions 1 and 2.
+    private func held() throws -> (HeldBacking, ServedKeyspace, Peer) {
+        let backing = HeldBacking(isHeld: false)
+        let server = try ServedKeyspace(backing) { $0.privilegedUsers = [] }
+        let peer = try server.connect(3)
+        for key in ["free", "seen"] { try ask(peer, "SET \(key) 1") }
+        return (backing, server, peer)
+    }
+
+    private static let hiding = #"{"keys": "free", "read": ["other"]}"#
+    private static let recordName = "handler:access"
+
+    @Test
+    func `rules of access whose record fails are a gap for who goes on, until it is recorded`()
+        throws
+    {
+        let (backing, server, peer) = try held()
+        backing.hold()
+        try server.exchangeRules(AccessStage.table(Self.hiding).byKey)
+        #expect(backing.held() != nil)
+        backing.fail(StateError(.noSpace, "the disk is full"))
+        try server.waitUntil("the failure") {
+            server.log.current.contains { $0.contains("NOSPACE") }
+        }
+        let gap = #"["gap", 2, [["seen", "1", 2]]]"#
+        #expect(try peer.ask("STATE.CHANGES SINCE 2 /").shown == gap)
+        let watcher = try server.connect(3)
+        try ask(watcher, "STATE.WATCH / FROM 2")
+        let pushes = try watcher.next(3).map(\.pushKind)
+        #expect(pushes == ["state.gap", "state.change", "state.synced"])
+
+        backing.open()
+        try ask(peer, "SET seen 2")
+        try server.waitUntil("the record") {
+            server.keyspace.withCore { $0.revisions.durable } == 5
+        }
+        #expect(backing.metadata[Self.recordName] != nil)
+        #expect(try peer.ask("STATE.CHANGES SINCE 5 /").shown == #"["ok", 5, []]"#)
+        #expect(try peer.ask("STATE.CHANGES SINCE 2 /").shown.hasPrefix(#"["gap", 5"#))
+    }
+
+    @Test
+    func `rules of access that change while the store is reopened are recorded once it is open`()
+        throws
+    {
+        let (backing, server, peer) = try held()
+        backing.holdReopening()
+        backing.hold()
+        try peer.send("SET seen 2")
+        #expect(backing.held() != nil)
+        backing.fail(StateError(.readOnly, "outcome unknown: the sync failed"))
+        #expect(try peer.next().errorText?.hasPrefix("READONLY") == true)
+        backing.open()
+        try server.exchangeRules(AccessStage.table(Self.hiding).byKey)
+        let gap = #"["gap", 2, [["seen", "1", 2]]]"#
+        #expect(try peer.ask("STATE.CHANGES SINCE 2 /").shown == gap)
+        #expect(backing.metadata[Self.recordName] == nil)
+        // Back to no rules: what was seen meanwhile is not all there is.
+        try server.exchangeRules(nil)
+        #expect(try peer.ask("STATE.CHANGES SINCE 2 /").shown.contains(#"["free", "1", 1]"#))
+
+        backing.openAgain()
+        try server.waitUntil("the record") {
+            server.keyspace.withCore { $0.revisions.durable } == 4
+        }
+        #expect(backing.metadata[Self.recordName] != nil)
+        #expect(try peer.ask("STATE.CHANGES SINCE 4 /").shown == #"["ok", 4, []]"#)
+        #expect(try peer.ask("STATE.CHANGES SINCE 2 /").shown.hasPrefix(#"["gap", 4"#))
     }
 
     // MARK: Channels

@@ -12,6 +12,10 @@ final class AccessChanges {
     var namesUnits: Bool { text.split(separator: " ").contains { $0.hasPrefix("unit:") } }
     /// The revision since which the text is the same; 0 if it has always been.
     private var revision: Int64 = 0
+    /// That of the commit which tells the store; nil if it failed, 0 if none was necessary.
+    private var recordRevision: Int64? = 0
+    /// When it is tried again at the earliest, on the monotonic clock in milliseconds.
+    private var nextAttempt: Int64 = 0
     /// How often they have changed while this process runs.
     private(set) var count = 0
     /// A copy of the rules for the history thread, and its source: each look-up of a rule may
@@ -34,39 +38,57 @@ final class AccessChanges {
     /// restarts.
     func resolve(at time: Int64) {
         text = core.rules?.access.text ?? ""
-        let digest = AccessDigest(text)
+        // If those in force up to now were not recorded, the recorded ones say nothing.
+        if recordRevision != nil {
+            var receipt = core.makeReceipt()
+            let known = core.metadataText(AccessDigest.metadataName, &receipt).flatMap(
+                AccessDigest.read
+            )
+            if let known, known.digest == AccessDigest(text) {
+                revision = known.revision
+                return
+            }
+            if known == nil, text.isEmpty { return }
+        }
+        // Whatever anybody has seen, early replies included, is older.
+        revision = core.revisions.next
+        record(at: time)
+    }
+
+    private func record(at time: Int64) {
+        recordRevision = nil
+        // A separate commit is not possible inside a transaction.
+        guard core.transaction.revision == 0 else { return }
         // No client waits for this commit.
         var receipt = core.makeReceipt()
-        if let known = core.metadataText(AccessDigest.metadataName, &receipt).flatMap(
-            AccessDigest.read
-        ) {
-            revision = known.revision
-            if known.digest == digest { return }
-        } else if text.isEmpty {
-            return
-        }
-        guard core.transaction.revision == 0 else {
-            // A separate commit is not possible inside a transaction.
-            revision = core.revisions.durable
-            return
-        }
         let cause = core.retainCause(.thisProcess)
         defer { core.release(cause) }
         core.begin(cause, at: time)
         do throws(StateError) {
-            let text = digest.text(core.transaction.revision)
+            let text = AccessDigest(text).text(revision)
             try core.setMetadata(AccessDigest.metadataName, to: text)
-            revision = core.finish(&receipt)
+            recordRevision = core.finish(&receipt)
         } catch {
-            // This process knows the change, but a restart will not.
             core.rollBack()
-            revision = core.revisions.durable
         }
     }
 
     /// A commit failed; it may have contained the record of a change of access.
     func noteFailure(from revision: Int64) {
-        if self.revision >= revision { self.revision = core.revisions.durable }
+        if let recordRevision, recordRevision >= revision { self.recordRevision = nil }
+    }
+
+    /// Records a change of access whose record has failed, because a commit may succeed now.
+    ///
+    /// Until then a restart would not know of it, and who asks for what came after the newest commit
+    /// gets a gap again and again.
+    func recordAgain(at time: Int64) {
+        guard recordRevision == nil else { return }
+        let now = SystemClock.monotonicMilliseconds()
+        // Otherwise a store that fails, opens and fails again would be kept busy by this.
+        guard now >= nextAttempt else { return }
+        nextAttempt = now + 1_000
+        record(at: time)
     }
 
     /// Whether other access rules were in force at a revision, so that what a connection knows of
@@ -118,7 +140,7 @@ struct AccessDigest: Equatable {
 
     private init(hash: UInt64) { self.hash = hash }
 
-    /// The metadata text: the digest and the revision of its commit.
+    /// The metadata text: the digest, and the revision since which the rules are in force.
     func text(_ revision: Int64) -> String { "\(revision) \(String(hash, radix: 16))" }
 
     /// Parses such a text; nil if it is invalid.

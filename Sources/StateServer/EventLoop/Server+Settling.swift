@@ -98,6 +98,7 @@ extension Server {
                 services.noteMirror(mirror, core)
             }
             registry.store.hasReportedFull = false
+            services.access.recordAgain(at: turn.time)
             if registry.counts.watches > 0 { scheduleProgress() }
         case .failed(let revision, let error):
             services.access.noteFailure(from: revision)
@@ -113,6 +114,7 @@ extension Server {
             }
             logFailure(error, from: revision)
         case .reopened(let count, _):
+            services.access.recordAgain(at: turn.time)
             services.mirror?.forgetProof(from: 0)
             let found = count == 1 ? "1 commit" : "\(count) commits"
             options.log(
@@ -129,6 +131,7 @@ extension Server {
         case .room(let shortage?): options.log(.error, .diskFull, shortage.message)
         case .room(nil):
             registry.store.hasReportedFull = false
+            services.access.recordAgain(at: turn.time)
             options.log(.notice, .diskFree, "the disk has room again: writes are accepted")
         case .deferral(let failure?):
             options.log(
