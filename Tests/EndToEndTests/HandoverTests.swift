@@ -286,6 +286,70 @@ struct HandoverTests {
         #expect(try target.next().shown == #"["message", "__redis__:invalidate", ["c"]]"#)
     }
 
+    /// A manager whose daemon has room for so many copies.
+    private func manager(copies count: Int, _ place: TemporaryDirectory) throws -> HandoverManager {
+        try limit(copies: count, place)
+        return try HandoverManager(["--config", place.path(of: "c.json5")])
+    }
+
+    private func limit(copies count: Int, _ place: TemporaryDirectory) throws {
+        try place.write("{ limits: { trackedKeys: \(count) } }", to: "c.json5")
+    }
+
+    /// What comes before the reply to a PING.
+    private func arrivedBeforePong(_ peer: Peer) throws -> [Reply] {
+        try peer.send("PING")
+        var replies: [Reply] = []
+        while true {
+            let reply = try peer.next()
+            if reply == .simple("PONG") || reply.shown == #"["pong", ""]"# { return replies }
+            replies.append(reply)
+        }
+    }
+
+    @Test func `copies for which there is no room any more are void, between whole replies`()
+        throws
+    {
+        let place = try TemporaryDirectory()
+        let manager = try manager(copies: 100, place)
+        let peer = try manager.connect()
+        let value = [UInt8](repeating: UInt8(ascii: "v"), count: 1 << 20)
+        #expect(try peer.ask(["SET", "big"].map { Array($0.utf8) } + [value]) == .simple("OK"))
+        _ = try peer.ask("HELLO 3")
+        _ = try peer.ask("CLIENT TRACKING ON")
+        for number in 0..<20 { _ = try peer.ask("GET k/\(number)") }
+        // The last process sends a part of one of these values.
+        for _ in 0..<20 { try peer.socket.send("GET big\r\n") }
+        _ = try manager.connect().ask("PING")
+        try limit(copies: 1, place)
+        try manager.restart()
+        let replies = try arrivedBeforePong(peer)
+        #expect(replies.count { $0 == .bulk(value) } == 20)
+        let others = replies.filter { $0 != .bulk(value) }
+        #expect(others.allSatisfy { $0.shown.hasPrefix(#"push["invalidate""#) })
+        #expect(others.count >= 20)
+    }
+
+    @Test func `who keeps no copies for lack of room is told by the connection that it has named`()
+        throws
+    {
+        let place = try TemporaryDirectory()
+        let manager = try manager(copies: 100, place)
+        // Connections go on in the order of their numbers.
+        let (reader, target) = (try manager.connect(), try manager.connect())
+        let number = try target.ask("CLIENT ID").shown
+        _ = try target.ask("SUBSCRIBE __redis__:invalidate")
+        _ = try reader.ask("HELLO 3")
+        #expect(try reader.ask("CLIENT TRACKING ON REDIRECT \(number)") == .simple("OK"))
+        for number in 0..<20 { _ = try reader.ask("GET k/\(number)") }
+        try limit(copies: 1, place)
+        try manager.restart()
+        #expect(try arrivedBeforePong(reader) == [])
+        #expect(try arrivedBeforePong(target).count == 19)
+        _ = try reader.ask("GET new")
+        #expect(try arrivedBeforePong(target).count == 1)
+    }
+
     // MARK: Lifetimes
 
     @Test func `keys of a connection stay, and end with it`() throws {

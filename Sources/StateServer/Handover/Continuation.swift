@@ -27,6 +27,8 @@ struct Continuation {
     /// - Throws: if the session contradicts itself; part of it may be restored, so that the
     ///   connection has to end.
     func restore(_ session: SessionRecord) throws(DamagedRecord) {
+        // Order matters: this may begin in the midst of a reply, and the rest may send something.
+        session.output.withUnsafeBytes { connection.outbound.bytes.append($0) }
         connection.session.version = session.version
         connection.session.client.name = session.name
         connection.session.client.library = session.library
@@ -45,7 +47,6 @@ struct Continuation {
         if let tracking = session.tracking { services.tracking.resume(connection, tracking, core) }
         try restoreHolders(session)
         session.input.withUnsafeBytes { connection.inbound.bytes.append($0) }
-        session.output.withUnsafeBytes { connection.outbound.bytes.append($0) }
     }
 
     private func restore(_ queue: SessionRecord.Queue) throws(DamagedRecord) {

@@ -105,6 +105,7 @@ extension Server {
             services.tracking.voidCopies {
                 !isSame || core.restriction(of: $0.subject) != nil
             }
+            services.tracking.evictAfterResuming()
         }
     }
 }

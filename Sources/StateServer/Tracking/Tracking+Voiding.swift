@@ -15,6 +15,9 @@ extension Tracking {
     }
 
     /// Goes on with a client as it was in the last process.
+    ///
+    /// If the table has too many keys then, ``evictAfterResuming()`` takes them out: now the
+    /// connection that is to be sent that may not be there yet.
     func resume(_ connection: Connection, _ record: TrackingRecord, _ core: KeyspaceCore) {
         let client = TrackedClient(connection, user(of: connection), record)
         add(client, core)
@@ -22,6 +25,17 @@ extension Tracking {
         for known in record.keys {
             note(known.key, at: known.first, client)
             note(known.key, at: known.last, client)
+        }
+    }
+
+    /// All clients of the last process are there: takes the keys out that are above the limit, which
+    /// may be lower now.
+    func evictAfterResuming() {
+        var count = Int.max
+        // Void copies leave in slices: there may be no others.
+        while isOverfull, itemCount < count, let client = clients.values.first {
+            count = itemCount
+            evict(for: client)
         }
     }
 }

@@ -252,20 +252,24 @@ final class Tracking {
     }
 
     private func note(_ key: [UInt8], _ client: TrackedClient) {
-        note(key, at: client.revisionBefore, client)
+        guard note(key, at: client.revisionBefore, client) else { return }
+        if isOverfull { evict(for: client) }
     }
 
-    func note(_ key: [UInt8], at revision: Int64, _ client: TrackedClient) {
+    /// - Returns: Whether the key is new to the client; then the table may have too many.
+    @discardableResult
+    func note(_ key: [UInt8], at revision: Int64, _ client: TrackedClient) -> Bool {
         let copies = client.copies
-        guard copies.note(key, at: revision, seat: add(copies, to: key)) else { return }
-        if itemCount > settings.options.trackedKeyCount { evict(for: client) }
+        return copies.note(key, at: revision, seat: add(copies, to: key))
     }
+
+    var isOverfull: Bool { itemCount > settings.options.trackedKeyCount }
 
     /// Takes a key from copies that are void, else from the user of `client`, if it has more than its
     /// share, else from the user that has most.
     ///
     /// - Complexity: O(*n*) in the users.
-    private func evict(for client: TrackedClient) {
+    func evict(for client: TrackedClient) {
         if let void = leftovers.anyCopies, let key = void.lastKey {
             return remove(key, from: void)
         }
