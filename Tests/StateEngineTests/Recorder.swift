@@ -27,10 +27,11 @@ final class Recorder: WatchReceiver {
     init(
         _ patterns: PatternSet,
         _ start: Watcher.Start,
+        _ manner: Watcher.Manner = .everyCommit,
         for subject: Subject? = nil,
         in core: KeyspaceCore
     ) {
-        watcher = Watcher(patterns, start, for: subject, in: core)
+        watcher = Watcher(patterns, start, manner, for: subject, in: core)
         watcher.receiver = self
     }
 
@@ -81,11 +82,13 @@ extension Stage {
     func watch(
         _ patterns: String...,
         snapshot: Bool = false,
+        _ manner: Watcher.Manner = .everyCommit,
         for subject: Subject? = nil
     ) throws -> Recorder {
         let set = PatternSet(try patterns.map { try Pattern($0) })
+        let start: Watcher.Start = snapshot ? .snapshot : .now
         return withCore { core in
-            let recorder = Recorder(set, snapshot ? .snapshot : .now, for: subject, in: core)
+            let recorder = Recorder(set, start, manner, for: subject, in: core)
             core.hub.add(recorder.watcher)
             return recorder
         }

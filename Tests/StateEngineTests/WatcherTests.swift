@@ -155,6 +155,27 @@ import Testing
         )
     }
 
+    @Test func `a snapshot of latest values is not over before what changed meanwhile is told`()
+        throws
+    {
+        for key in ["a", "b"] { try stage.set(key, "1") }
+        try stage.commit()
+        let manner = Watcher.Manner.latest(includesCause: false, OwedBytes())
+        let watcher = try stage.watch("/", snapshot: true, manner)
+        func delivered() -> Int64? { stage.withCore { watcher.watcher.deliveredThrough(in: $0) } }
+        stage.advance(watcher)
+        try stage.set("a", "2")
+        try stage.commit()
+        while watcher.watcher.phase != .synced { stage.advance(watcher) }
+        #expect(watcher.take() == [piece("a", "1"), piece("b", "1")])
+        // Who goes on from a revision would be told of it as of a commit.
+        #expect(delivered() == nil)
+        while stage.advance(watcher) {}
+        let rest = Recorder.Told.latest([.init(key: "a", value: "2")], isPiece: true)
+        #expect(watcher.take() == [rest, .synced(3)])
+        #expect(delivered() == 3)
+    }
+
     @Test(arguments: Seed.each(8))
     func `what watchers were told makes up the state, however steps interleave`(seed: UInt64) throws
     {

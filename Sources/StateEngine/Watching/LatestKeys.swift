@@ -66,6 +66,8 @@ package struct LatestKeys {
 
     var isIdle: Bool { pending.isEmpty && round == nil }
     var hasRound: Bool { round != nil }
+    /// Whether the round is the end of a snapshot.
+    var owesPieces: Bool { round?.isPiece ?? false }
 
     var waiting: Waiting {
         Waiting(

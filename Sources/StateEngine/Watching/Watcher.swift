@@ -210,10 +210,11 @@ package final class Watcher {
 
     // MARK: How far it is
 
-    /// Every commit up to this one was delivered or does not match; nil during a snapshot, and if
-    /// one has to follow.
+    /// Every commit up to this one was delivered or does not match; nil during a snapshot, also
+    /// while only values that changed meanwhile are missing, and if one has to follow.
     package func deliveredThrough(in core: KeyspaceCore) -> Int64? {
         switch phase {
+        case .synced where latest?.owesPieces == true: nil
         case .synced: owesLatest ? deliveredRevision : core.revisions.durable
         case .catchingUp, .blocked: position
         case .snapshot: nil
