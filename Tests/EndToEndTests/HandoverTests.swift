@@ -224,6 +224,20 @@ struct HandoverTests {
         #expect(try peer.ask("STATE.HANDLER DONE h 1") == .simple("OK"))
     }
 
+    @Test func `a named handler stays with who has taken it over from a process that has ended`()
+        throws
+    {
+        let ended = try Peer(ByteSocket.ofEndedProcess(connectedTo: manager.socketPath))
+        let peer = try manager.connect()
+        for peer in [ended, peer] {
+            #expect(try peer.ask("STATE.HANDLER ATTACH h w/").errorText == nil)
+        }
+        _ = try peer.ask("SET w/1 1")
+        try manager.restart()
+        #expect(try peer.ask("STATE.HANDLER DONE h 1") == .simple("OK"))
+        #expect(try ended.ask("STATE.HANDLER DONE h 1").errorText?.hasPrefix("CONFLICT") == true)
+    }
+
     // MARK: Messages and copies
 
     @Test func `subscriptions stay`() throws {

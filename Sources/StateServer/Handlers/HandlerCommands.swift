@@ -70,6 +70,7 @@ struct HandlerCommands {
             try keep(recordName, handler.text, &context)
         }
         if registry.handlers[recordName] !== context.connection {
+            registry.handlers[recordName]?.session.handlers.removeAll { $0 == recordName }
             registry.handlers[recordName] = context.connection
             context.connection.session.handlers.append(recordName)
         }
