@@ -11,7 +11,7 @@ struct HandoverDamageTests {
     private static let (headByteCount, sessionHeadByteCount) = (56, 16)
 
     init() throws {
-        manager = try HandoverManager(["--memory"])
+        manager = try HandoverManager()
         ByteSocket.allow(8_192)
     }
 

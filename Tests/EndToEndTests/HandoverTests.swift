@@ -238,6 +238,23 @@ struct HandoverTests {
         #expect(try ended.ask("STATE.HANDLER DONE h 1").errorText?.hasPrefix("CONFLICT") == true)
     }
 
+    @Test func `what a handler has done of another store is no position in this one`() throws {
+        let peer = try manager.connect()
+        for number in 1...3 { _ = try peer.ask("SET w/\(number) 1") }
+        _ = try peer.ask("STATE.HANDLER ATTACH h FROM 0 w/")
+        #expect(try peer.ask("STATE.HANDLER DONE h 1") == .simple("OK"))
+        try manager.stop()
+        let data = manager.directory.path(of: "data")
+        let script = #"cp -a "$0" "$0.copy" && rm -r "$0" && mv "$0.copy" "$0""#
+        #expect(try runCommand("/bin/sh", ["-c", script, data]).exitCode == 0)
+        try manager.start()
+        // It has to attach again, and learns then which store the position is of.
+        #expect(try peer.rest() == [])
+        let attached = try manager.connect().ask("STATE.HANDLER ATTACH h w/")
+        #expect(attached["position"] == .integer(1))
+        #expect(attached["epoch"] != attached["current_epoch"])
+    }
+
     // MARK: Messages and copies
 
     @Test func `subscriptions stay`() throws {

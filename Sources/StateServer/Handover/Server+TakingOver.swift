@@ -64,6 +64,11 @@ extension Server {
             close(descriptor)
             throw ContinuationError(reason: "its record is damaged")
         }
+        // What its client has handled are revisions of the other store, and no positions in this one.
+        guard session.handlers.isEmpty || record.epoch == core.epoch else {
+            close(descriptor)
+            throw ContinuationError(reason: "its handlers are of another store")
+        }
         let connection = Connection(
             descriptor: descriptor,
             number: session.number,
