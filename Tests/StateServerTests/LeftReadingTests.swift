@@ -41,6 +41,37 @@ struct LeftReadingTests {
         #expect(try server.faultsAfterLeaving() == [])
     }
 
+    /// That a client has left is handled once its user has rested; what is read for it ends at once.
+    @Test(.enabled(if: TestUser.areThere))
+    func `a watch whose client leaves while its user rests is no failure of the history`() throws {
+        let store = try GatedStore()
+        let server = try ServedKeyspace(store) { $0.restMilliseconds = 10_000 }
+        let other = try server.connect(3)
+        let pairs = (0..<9_000).map { "m/\($0) v" }.joined(separator: " ")
+        for command in ["MSET \(pairs)", "SET k 1", "SET k 2"] {
+            #expect(try other.ask(command) == .simple("OK"))
+        }
+        store.holdReading()
+        let peers = try (0..<20).map { _ in try server.connect(as: TestUser.names[0]).peer }
+        for peer in peers {
+            _ = try peer.ask("HELLO 3")
+            #expect(try peer.ask("STATE.WATCH k FROM 1")["watch"] != nil)
+        }
+        #expect(store.waitForReader())
+        let heavy = try server.connect(as: TestUser.names[0]).peer
+        // Each EXEC looks at all keys in one moment.
+        for _ in 0..<400 { try heavy.send("MULTI", "STATE.LIST *z COUNT", "EXEC") }
+        func ask(_ count: Int) throws {
+            for _ in 0..<count { #expect(try other.ask("PING") == .simple("PONG")) }
+        }
+        try ask(200)
+        for peer in peers { peer.socket.end() }
+        try ask(500)
+        store.openReading()
+        try ask(500)
+        #expect(server.log.current.filter { $0.contains("cannot read the history") } == [])
+    }
+
     @Test func `what is read counts as memory, and beyond the limit one reply is refused by name`()
         throws
     {

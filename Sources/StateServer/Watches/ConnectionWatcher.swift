@@ -182,7 +182,8 @@ final class ConnectionWatcher: WatchReceiver {
 
     private func failReading(_ failure: StateError?) -> String? {
         watcher.failReading()
-        guard let failure, failure.code != .compacted else { return nil }
+        // A client that has hung up is no failure, and its user may have many.
+        guard let failure, failure.code != .compacted, failure != .cancelled else { return nil }
         return
             "watch \(number) of client \(connection.number) cannot read the history and gets a gap "
             + "and the current state instead: \(failure.message)"
