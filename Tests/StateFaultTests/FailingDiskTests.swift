@@ -105,7 +105,11 @@ import Testing
     ) throws {
         var disk = try FailingDisk()
         disk.faults.fail(operation, .lasting)
-        while disk.faults.failedCount < 2, disk.stepCount < 1_000 { try disk.step() }
+        // It is tried again a second later at first.
+        let deadline = time(nil) + 20
+        while disk.faults.failedCount < 2, time(nil) < deadline {
+            if disk.stepCount < 1_000 { try disk.step() } else { usleep(10_000) }
+        }
         let law: Comment = "law: never silent about storage (settling that failed is named)"
         #expect(eventually { disk.backing.status.failure != nil }, law)
         #expect(disk.faults.failedCount > 1, "it is not tried again")

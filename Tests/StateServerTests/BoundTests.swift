@@ -326,7 +326,7 @@ struct BoundTests {
     // MARK: Many clients
 
     @Test func `1,000 clients at once are served, and one more is refused`() throws {
-        ByteSocket.allow(2_500)
+        ByteSocket.allow(6_000)
         let server = try ServedKeyspace { $0.clientCount = 1_000 }
         let peers = try (0..<1_000).map { _ in try server.connect() }
         for (number, peer) in peers.enumerated() { try peer.send("INCR n", "ECHO \(number)") }
