@@ -336,6 +336,12 @@ mutants=(
     's/let step = isCopy ? UInt64.random(in: 1...1 << 32) : 1/let step: UInt64 = isCopy ? 1 : 1/'
     "STATED_TEST=1" "SettledIdentityTests"
 
+    "log-line-quiet"
+    "a gap is never silent: after a quiet time nothing is carried, and the history goes"
+    "Sources/StateLog/StateLog.swift"
+    's/return max(first ?? lastRevision + 1, leastFloor + 1)/return max(first ?? 0, leastFloor + 1)/'
+    "STATED_TEST=1" "LogHistoryTests"
+
     "log-line-floor"
     "complete: what a compaction has removed is linked to, not carried"
     "Sources/StateLog/StateLog.swift"

@@ -317,4 +317,33 @@ struct LogHistoryTests {
         let plan = log.planDrop(before: log.syncedPlace)
         #expect(plan.count > 0 && plan.floor <= 80 - 8_000 / 300)
     }
+
+    @Test func `a large commit after a quiet time, into a segment of its own, costs no history`()
+        throws
+    {
+        let age = Observed<Int64>(0)
+        var options = StateLog.Options()
+        options.segmentByteCount = 20 << 10
+        options.age = { age.update { $0 } }
+        let files = SimulatedFiles(sectorByteCount: 512, seed: 1)
+        let log = try StateLog(files, options) { _, _ in }
+        log.retention = LogRetention(changeCount: 1_000_000, byteCount: 1 << 30, age: 8_000)
+        for revision in 1...80 {
+            try log.append(CodedCommits(Int64(revision), value: [1]), at: 0)
+            try log.sync()
+            age.update { $0 += 300 }
+        }
+        for dropped in log.drop(log.planDrop(before: log.syncedPlace).count) {
+            dropped.remove(from: files)
+        }
+        let floor = log.floor
+        try #require(floor > 0 && floor < 60)
+        // Nothing is as young as half of what is kept, and the segment that is being written has nothing.
+        try log.endSegment(at: 0)
+        age.update { $0 += 5_000 }
+        let value = [UInt8](repeating: 1, count: 30 << 10)
+        try log.append(CodedCommits(81, value: value), at: 0)
+        try log.sync()
+        #expect(log.floor == floor)
+    }
 }
